@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::session::Session;
 use autobatch_ir::{Init, ModuleBuilder, types};
-use autobatch_runtime_wgpu::{AdapterFacts, Options, Selector, adapters, self_test};
+use autobatch_runtime_wgpu::{AdapterFacts, Options, PipelineCacheDir, Selector, adapters, self_test};
 use std::time::{Duration, Instant};
 
 /// The size of the model: instances, steps per instance, width.
@@ -27,7 +27,8 @@ pub(crate) fn best() -> (Device, String) {
 fn faster(adapter: &AdapterFacts) -> (Device, String) {
     let selector = Selector::Number(adapter.number);
     let name = &adapter.name;
-    match self_test(Options { selector: selector.clone(), ..Options::default() }) {
+    let pipelines = PipelineCacheDir::from_env();
+    match self_test(Options { selector: selector.clone(), pipelines, ..Options::default() }) {
         Err(error) => return (Device::Cpu, format!("{name} does not execute: {error}")),
         Ok(tested) if !tested.is_healthy() => {
             let reason = "has wrong results, see `autobatch doctor`; update its driver";

@@ -17,7 +17,7 @@ fn main(
     let count = list_len(9u, lane);
     let scores = r(4u) + list_before(9u, lane);
     for (var item = local; item < count; item = item + 64u) {
-        let chain = chain_of(row_of(5u, lane), list_item(9u, lane, item), r(1u));
+        let chain = chain_of(row_of(5u, lane), list_item(9u, lane, item), 1u, r(1u));
         stf(scores + item, chain * bitcast<f32>(r(3u)));
     }
     storageBarrier();

@@ -25,8 +25,8 @@ fn main(
     let value_width = r(2u);
     let factor = bitcast<f32>(r(3u));
     for (var item = local; item < count; item = item + 64u) {
-        stf(weights + item, chain_of(query, list_item(10u, lane, item), key_width) * factor);
-        stf(slopes + item, chain_of(dy, list_item(15u, lane, item), value_width));
+        stf(weights + item, chain_of(query, list_item(10u, lane, item), 1u, key_width) * factor);
+        stf(slopes + item, chain_of(dy, list_item(15u, lane, item), 1u, value_width));
     }
     storageBarrier();
     workgroupBarrier();

@@ -26,9 +26,9 @@ fn main(
         let query = list_item(14u, lane, reader);
         let dy = query + key_width;
         let numbers = dy + value_width;
-        let score = chain_of(query, row_of(6u, lane), key_width) * factor;
+        let score = chain_of(query, row_of(6u, lane), 1u, key_width) * factor;
         let weight = op_exp(score - ldf(numbers)) * ldf(numbers + 1u);
-        let slope = chain_of(dy, row_of(10u, lane), value_width);
+        let slope = chain_of(dy, row_of(10u, lane), 1u, value_width);
         stf(weights + reader, weight);
         stf(slopes + reader, weight * (slope - ldf(numbers + 2u)) * factor);
     }

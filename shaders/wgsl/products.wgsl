@@ -61,3 +61,40 @@ fn sum_start(block: u32, lane: u32, row: u32, column: u32) -> f32 {
     }
     return 0.0;
 }
+
+// The product of a row with words that are `step` apart, as one chain. A load takes much longer than a multiply-add, so eight elements are loaded before
+// they are multiplied.
+fn chain_of(x: u32, y: u32, step: u32, width: u32) -> f32 {
+    var chain = 0.0;
+    var i = 0u;
+    for (; i + 8u <= width; i = i + 8u) {
+        let x0 = ldf(x + i + 0u);
+        let y0 = ldf(y + (i + 0u) * step);
+        let x1 = ldf(x + i + 1u);
+        let y1 = ldf(y + (i + 1u) * step);
+        let x2 = ldf(x + i + 2u);
+        let y2 = ldf(y + (i + 2u) * step);
+        let x3 = ldf(x + i + 3u);
+        let y3 = ldf(y + (i + 3u) * step);
+        let x4 = ldf(x + i + 4u);
+        let y4 = ldf(y + (i + 4u) * step);
+        let x5 = ldf(x + i + 5u);
+        let y5 = ldf(y + (i + 5u) * step);
+        let x6 = ldf(x + i + 6u);
+        let y6 = ldf(y + (i + 6u) * step);
+        let x7 = ldf(x + i + 7u);
+        let y7 = ldf(y + (i + 7u) * step);
+        chain = mad(x0, y0, chain);
+        chain = mad(x1, y1, chain);
+        chain = mad(x2, y2, chain);
+        chain = mad(x3, y3, chain);
+        chain = mad(x4, y4, chain);
+        chain = mad(x5, y5, chain);
+        chain = mad(x6, y6, chain);
+        chain = mad(x7, y7, chain);
+    }
+    for (; i < width; i++) {
+        chain = mad(ldf(x + i), ldf(y + i * step), chain);
+    }
+    return chain;
+}

@@ -61,6 +61,8 @@ pub(super) struct InFlight {
     first: usize,
     /// The time of the run, as [`Pace`] predicts it.
     predicted: Duration,
+    /// The time at which the inputs were uploaded. All submissions of the run follow it.
+    uploaded: Instant,
     submitted: Instant,
     counters: Counters,
     times: Times,
@@ -124,6 +126,7 @@ impl DeviceState {
             staging: memory.staging().clone(),
             first,
             predicted,
+            uploaded,
             submitted,
             counters,
             times: Times {
@@ -142,7 +145,7 @@ impl DeviceState {
         let started = Instant::now();
         let words = compiled.readback_words();
         let outputs = memory.wait(gpu, &staging, submission, words, gpu.time_left(submitted))?;
-        pace.learn(run.predicted, submitted.elapsed());
+        pace.learn(run.predicted, run.uploaded.elapsed());
         pipelines.save_if_doubled(0);
         check_indices(request, &compiled, &outputs)?;
         if request.part != PlanPart::BeforePause {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The time that a submission should take.
 const WANTED: Duration = Duration::from_millis(100);
-/// Runs that are predicted to take less say nothing about the speed of a device.
+/// Runs that are predicted to take less are too short to measure the speed of a device.
 const SHORTEST: Duration = Duration::from_millis(10);
 /// How much longer the submissions of the next run may be predicted than those of this run.
 const GROWTH: f64 = 16.0;

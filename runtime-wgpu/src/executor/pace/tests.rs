@@ -16,7 +16,7 @@ fn submissions_grow_with_the_measured_speed_but_not_at_once() {
     );
     let fast = pace;
     pace.learn(SHORTEST / 2, Duration::from_secs(9));
-    assert_eq!(pace, fast, "a short run says nothing");
+    assert_eq!(pace, fast, "a short run measures no speed");
     pace.learn(long, long);
     assert_eq!(pace, Pace::default(), "as slow as the slowest device");
     pace.learn(long, Duration::MAX);
