@@ -39,14 +39,14 @@ impl Threads {
         Self { first_lane: 0, count, columns: 1, lanes: 1 }
     }
 
-    /// These threads in at most `parts` parts.
+    /// These threads in parts, of which there are no more than lanes.
     fn divided(self, parts: u64) -> impl Iterator<Item = Self> {
         let lanes = u64::from(self.lanes);
-        let (parts, each) = (parts.clamp(1, lanes.max(1)), self.count / lanes.max(1));
+        let each = self.count / lanes;
         (0..parts).map(move |part| {
             let [first, end] = [part, part + 1].map(|part| lanes * part / parts);
-            let count = if parts == 1 { self.count } else { (end - first) * each };
-            Self { first_lane: self.first_lane + first as u32, count, lanes: (end - first) as u32, ..self }
+            let (first_lane, lanes) = (self.first_lane + first as u32, (end - first) as u32);
+            Self { first_lane, count: u64::from(lanes) * each, lanes, ..self }
         })
     }
 }
@@ -131,21 +131,32 @@ impl Build<'_> {
         }
         let segment = self.view(record, threads);
         self.check_loops(program, &segment)?;
-        let cost = segment.cost(program, self.generated[number as usize]);
+        let cost = segment.cost(program, groups, self.generated[number as usize]);
         // Fewer lanes have less work, but wait no less.
         let parts = self.parts_of(Card::SMALL.roof_seconds(&cost)).min(threads.lanes.max(1).into());
-        let program = Arc::clone(program);
-        let record = self.add_words(record.words())?;
-        self.wave.entries.extend(threads.divided(parts).map(|part| Entry {
+        let whole = Entry {
             level,
             program: number,
-            record,
+            record: self.add_words(record.words())?,
+            threads: count as u32,
+            first_lane: threads.first_lane,
+            groups,
+            cost,
+            step: self.step,
+            is_part: false,
+        };
+        if parts == 1 {
+            self.wave.entries.push(whole);
+            return Ok(());
+        }
+        let program = &self.programs[number as usize];
+        self.wave.entries.extend(threads.divided(parts).map(|part| Entry {
             threads: part.count as u32,
             first_lane: part.first_lane,
             groups: program.groups(part.count, part.columns),
             cost: cost.part(parts),
-            step: self.step,
-            is_part: parts > 1,
+            is_part: true,
+            ..whole
         }));
         Ok(())
     }
@@ -157,7 +168,8 @@ impl Build<'_> {
 
     /// The cost of a segment.
     pub(super) fn cost_of(&self, program: &Program, record: &Record, threads: Threads) -> Cost {
-        self.view(record, threads).cost(program, Generated::of(program))
+        let groups = program.groups(threads.count, threads.columns);
+        self.view(record, threads).cost(program, groups, Generated::of(program))
     }
 
     /// The number of dispatches into which something that takes this time is divided.

@@ -69,9 +69,9 @@ impl Generated {
 }
 
 impl Segment<'_> {
-    /// The cost of a segment of a program.
-    pub(super) fn cost(&self, program: &Program, generated: Generated) -> Cost {
-        let threads = program.groups(self.threads.count, self.threads.columns) * program.group_threads();
+    /// The cost of a segment of a program with this many groups.
+    pub(super) fn cost(&self, program: &Program, groups: u64, generated: Generated) -> Cost {
+        let threads = groups * program.group_threads();
         let count = self.threads.count;
         let of = |work: u64, words: u64, waits: u64| Cost {
             threads,
