@@ -5,11 +5,13 @@
 #
 # Without --program it builds the command line: against glibc 2.28 if cargo-zigbuild is installed (`pip install cargo-zigbuild
 # ziglang`), else against the glibc of this machine. A build with musl could not load drivers. FOLDER is target/gpu-report.
+# A FOLDER that exists is replaced only if it is such a bundle.
 set -euo pipefail
+from=$PWD
 cd "$(dirname "$0")/../.."
 
 program=
-folder=target/gpu-report
+folder=$PWD/target/gpu-report
 most=$((40 << 20))
 while [ $# -gt 0 ]; do
     case $1 in
@@ -18,6 +20,13 @@ while [ $# -gt 0 ]; do
         *) folder=$1; shift ;;
     esac
 done
+# Paths are relative to the folder of the caller.
+case $folder in /*) ;; *) folder=$from/$folder ;; esac
+case $program in '' | /*) ;; *) program=$from/$program ;; esac
+if [ -e "$folder" ] && ! [ -e "$folder/report.sh" ]; then
+    echo "$folder exists and is no bundle; name another folder" >&2
+    exit 1
+fi
 
 if [ -z "$program" ]; then
     export CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false

@@ -126,7 +126,7 @@ fn silence_is_noticed_once_and_signs_of_life_are_passed_on() {
     let (told, signs) = mpsc::channel();
     let (gave_up, silence) = mpsc::channel();
     let watcher = Watcher::start(
-        Duration::from_millis(20),
+        Duration::from_secs(1),
         move |sign| told.send(sign.to_owned()).expect("the test listens"),
         move |last, _| gave_up.send(last.to_owned()).expect("the test listens"),
     );

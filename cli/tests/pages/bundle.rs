@@ -23,6 +23,17 @@ fn the_bundle_reports_from_a_bare_folder_without_a_path() {
         .output()
         .expect("there is a shell");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    // A folder of something else stays as it is.
+    std::fs::write(bare.join("kept"), "kept").expect("a file to write to");
+    let refused = Command::new("bash")
+        .arg(root().join("bench/gpu/bundle.sh"))
+        .args(["--program", env!("CARGO_BIN_EXE_autobatch"), "bare"])
+        .current_dir(&place)
+        .output()
+        .expect("there is a shell");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && said.contains("is no bundle"), "{said}");
+    std::fs::remove_file(bare.join("kept")).expect("it is still there");
     let mut command = Command::new(bundle.join("report.sh"));
     let variables = DRIVER.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     command.env_clear().env("PATH", "").envs(variables).current_dir(&bare);

@@ -32,6 +32,9 @@ pub(super) fn doctor(args: &DoctorArgs, console: &mut Console<'_>) -> Result<Ans
     if is_terminal {
         let _ = write!(std::io::stderr(), "\r\x1b[K");
     }
-    super::print(args, &report.json(), &report.text(), console)?;
+    match args.json.as_deref() {
+        Some("-") => writeln!(console, "{:#}", report.json())?,
+        _ => console.write_all(report.text().as_bytes())?,
+    }
     Ok(if report.is_healthy() { Answer::Yes } else { Answer::No })
 }

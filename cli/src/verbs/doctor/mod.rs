@@ -10,7 +10,7 @@ use crate::args::DoctorArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 use std::io::Write;
 
 /// Tests a GPU and reports the findings.
@@ -27,19 +27,13 @@ pub fn doctor(args: &DoctorArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         "devices": devices, "executed": found.healthy.is_some(), "healthy": healthy, "findings": found.lines,
     });
     let lines = found.lines.iter().map(|line| format!("{line}\n")).collect::<String>();
-    print(args, &answer, &(text + &lines), console)?;
-    Ok(if healthy { Answer::Yes } else { Answer::No })
-}
-
-/// Prints a report in the form that was asked for.
-fn print(args: &DoctorArgs, json: &Json, text: &str, console: &mut Console<'_>) -> Result<(), Failure> {
     if let Some(path) = &args.json {
-        files::write(path, format!("{json:#}\n").as_bytes(), console)?;
+        files::write(path, format!("{answer:#}\n").as_bytes(), console)?;
     }
     if args.json.as_deref() != Some("-") {
-        console.write_all(text.as_bytes())?;
+        console.write_all((text + &lines).as_bytes())?;
     }
-    Ok(())
+    Ok(if healthy { Answer::Yes } else { Answer::No })
 }
 
 /// The result of the test of a GPU.
