@@ -63,7 +63,7 @@ pub struct StepArgs {
     /// Number of threads that execute; 0 means one per core
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
-    /// Number of rounds of each variant, batched and unbatched
+    /// Number of rounds of each variant: batched, unbatched, repeated
     #[arg(long, default_value_t = 7)]
     pub rounds: usize,
     /// Duration of a round in milliseconds; a round repeats the step
@@ -125,7 +125,7 @@ impl StepArgs {
             rounds,
             turn: Duration::from_millis(self.turn),
             policy: self.policy.parse::<Policy>()?,
-            unbatched: !self.alone,
+            variants: !self.alone,
             sparse_rows: self.sparse_rows,
             phases,
             memory_limit: self.memory_limit,

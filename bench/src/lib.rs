@@ -5,9 +5,9 @@
 //! because training rarely repeats a minibatch.
 //!
 //! The *unbatched* variant executes the same kernels with the same packed weights, one node at a time
-//! (policy `none`). Its plans are made in advance and cost no time. Rounds of both variants alternate
-//! and the report shows medians, so other load on the machine affects both. Outputs of both are compared
-//! bit by bit.
+//! (policy `none`). Its plans are made in advance and cost no time. The *repeated* variant takes its plans from a cache, as
+//! a session does that meets the same structures often: in inference they come from a longer search. Rounds of all variants
+//! alternate and the report shows medians, so other load on the machine affects all. Their outputs are compared bit by bit.
 //!
 //! [`run`] returns a [`Report`], which prints a table and serializes as JSON. Scripts of other systems
 //! read its fields `seconds_per_step`, `mode` and `threads`, so they can time this program between
@@ -100,8 +100,8 @@ pub struct Options {
     pub turn: Duration,
     /// The batching policy.
     pub policy: Policy,
-    /// Whether to measure the unbatched variant and compare the bits.
-    pub unbatched: bool,
+    /// Whether to measure the unbatched and the repeated variant too and compare the bits.
+    pub variants: bool,
     /// Whether updates change only the rows of tables that the minibatch looked up.
     pub sparse_rows: bool,
     /// Whether to measure the phases of execution, at the cost of two clock readings per step.
@@ -132,7 +132,7 @@ impl Default for Options {
             rounds: 7,
             turn: Duration::from_millis(100),
             policy: Policy::default(),
-            unbatched: true,
+            variants: true,
             sparse_rows: false,
             phases: false,
             memory_limit: None,
@@ -159,31 +159,39 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     }
     let mut batched = Runner::new(&opened, &options.policy, options)?;
     let facts = batched.facts()?;
-    let mut single = match options.unbatched {
+    let mut others = match options.variants {
         true => {
-            let mut runner = Runner::new(&opened, &Policy::None, options)?;
-            let prepared = runner.prepare()?;
-            Some((runner, prepared))
+            let mut single = Runner::new(&opened, &Policy::None, options)?;
+            let prepared = single.prepare()?;
+            let mut repeated = Runner::new(&opened, &options.policy, options)?;
+            let facts = repeated.settle()?;
+            Some((Others { single, prepared, repeated }, facts))
         }
         false => None,
     };
-    let same_bits = match &mut single {
-        Some((runner, prepared)) => Some(same_bits(&mut batched, runner, prepared)?),
+    let same_bits = match &mut others {
+        Some((others, _)) => Some(same_bits(&mut batched, others)?),
         None => None,
     };
-    let rounds = alternate(&mut batched, single.as_mut(), options)?;
-    let report = Report::new(&opened, options, &batched, facts, &rounds, same_bits);
+    let repeated = others.as_ref().map(|(_, facts)| *facts);
+    let rounds = alternate(&mut batched, others.as_mut().map(|(others, _)| others), options)?;
+    let report = Report::new(&opened, options, &batched, facts, repeated, &rounds, same_bits);
     let executions = if options.phases { options.rounds } else { 0 };
     Ok(Report { kernels: batched.kernels(executions)?, ..report })
 }
 
-/// Compares the outputs of both variants; in training the losses of some minibatches, and the weights and states of the
+/// The variants beside the batched one.
+struct Others<'p> {
+    single: Runner<'p>,
+    /// The plans of the unbatched variant.
+    prepared: Prepared,
+    repeated: Runner<'p>,
+}
+
+/// Compares the outputs of all variants; in training the losses of some minibatches, and the weights and states of the
 /// optimizer after the last.
-fn same_bits(
-    batched: &mut Runner<'_>,
-    single: &mut Runner<'_>,
-    prepared: &Prepared,
-) -> Result<SameBits, BenchError> {
+fn same_bits(batched: &mut Runner<'_>, others: &mut Others<'_>) -> Result<SameBits, BenchError> {
+    let Others { single, prepared, repeated } = others;
     let steps = match batched.trained().next() {
         Some(_) => COMPARED_MINIBATCHES.div_ceil(prepared.len().max(1)),
         None => 1,
@@ -194,29 +202,33 @@ fn same_bits(
     for _ in 0..steps {
         batched.full_step()?;
         single.prepared_step(prepared)?;
+        repeated.repeated_step()?;
         same.equal &= equal(batched.outputs(), single.outputs());
+        same.equal &= equal(batched.outputs(), repeated.outputs());
         same.numbers += batched.outputs().len();
     }
-    for (one, other) in batched.trained().zip(single.trained()) {
-        same.equal &= equal(one, other);
+    for (one, (single, repeated)) in batched.trained().zip(single.trained().zip(repeated.trained())) {
+        same.equal &= equal(one, single) && equal(one, repeated);
         same.trained += one.len();
     }
     Ok(same)
 }
 
-/// The measurements of all rounds. `unbatched` is empty if only the batched variant is measured.
+/// The measurements of all rounds, by variant. The others are empty if only the batched variant is measured.
+#[derive(Default)]
 pub(crate) struct Rounds {
     pub(crate) batched: Vec<Measured>,
     pub(crate) unbatched: Vec<Measured>,
+    pub(crate) repeated: Vec<Measured>,
 }
 
-/// Measures both variants alternately.
+/// Measures all variants in turns.
 fn alternate(
     batched: &mut Runner<'_>,
-    mut single: Option<&mut (Runner<'_>, Prepared)>,
+    mut others: Option<&mut Others<'_>>,
     options: &Options,
 ) -> Result<Rounds, BenchError> {
-    let mut rounds = Rounds { batched: Vec::new(), unbatched: Vec::new() };
+    let mut rounds = Rounds::default();
     // Two steps without measurement touch memory, compile kernels, pack weights and estimate the time.
     batched.full_step()?;
     let first = batched.full_step()?.total();
@@ -226,8 +238,9 @@ fn alternate(
     for round in 1..=options.rounds {
         bar.advance(&format!("round {round}"));
         rounds.batched.push(mean(repeats, || batched.full_step())?);
-        if let Some((runner, prepared)) = &mut single {
-            rounds.unbatched.push(runner.prepared_step(prepared)?);
+        if let Some(Others { single, prepared, repeated }) = &mut others {
+            rounds.unbatched.push(single.prepared_step(prepared)?);
+            rounds.repeated.push(mean(repeats, || repeated.repeated_step())?);
         }
     }
     Ok(rounds)

@@ -231,15 +231,19 @@ pub struct Report {
     pub kernels: Vec<KernelShare>,
     /// The unbatched step, if it was measured.
     pub unbatched: Option<Split>,
-    /// The comparison of both variants, if both were measured.
+    /// The repeated step, if it was measured.
+    pub repeated: Option<Split>,
+    /// The comparison of all variants, if all were measured.
     pub same_bits: Option<SameBits>,
     /// The number of outputs.
     pub numbers: usize,
     /// Figures of the plans of the batched step.
     pub plans: PlanFacts,
+    /// Figures of the plans of the repeated step, if it was measured.
+    pub repeated_plans: Option<PlanFacts>,
 }
 
-/// Whether both variants gave the same bits.
+/// Whether all variants gave the same bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct SameBits {
     /// The answer.
@@ -258,6 +262,7 @@ impl Report {
         options: &Options,
         runner: &Runner<'_>,
         plans: PlanFacts,
+        repeated_plans: Option<PlanFacts>,
         rounds: &Rounds,
         same_bits: Option<SameBits>,
     ) -> Self {
@@ -281,9 +286,11 @@ impl Report {
             gpu_phases: (options.phases && !on_cpu).then(|| GpuPhases::of(&rounds.batched)).flatten(),
             kernels: Vec::new(),
             unbatched: Split::of(&rounds.unbatched),
+            repeated: Split::of(&rounds.repeated),
             same_bits,
             numbers: runner.outputs().len(),
             plans,
+            repeated_plans,
         }
     }
 
@@ -327,7 +334,16 @@ impl fmt::Display for Report {
             plans.direct,
             plans.slab_bytes as f64 / (1 << 20) as f64
         )?;
-        writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "unbatched", "batched", self.rounds)?;
+        if let Some(repeated) = &self.repeated_plans {
+            let PlanFacts { batches, bound, .. } = repeated;
+            writeln!(
+                f,
+                "repeated    plans from a cache: {batches} batches, bound {bound}, gap {:.0} %",
+                100.0 * repeated.gap()
+            )?;
+        }
+        let variants = format!("{:>14}{:>14}{:>14}", "unbatched", "batched", "repeated");
+        writeln!(f, "\n{:8}{variants}   medians of {}", "", self.rounds)?;
         let parts: [Column; 7] = [
             ("emit", |s| s.emit),
             ("plan", |s| s.plan),
@@ -338,11 +354,12 @@ impl fmt::Display for Report {
             ("total", |s| s.total),
         ];
         for (name, part) in parts {
-            let single = match &self.unbatched {
+            let of = |split: Option<&Split>| match split {
                 Some(split) if part(split) > 0.0 => format!("{:.3} ms", 1e3 * part(split)),
                 _ => "-".to_owned(),
             };
-            write!(f, "{name:8}{single:>14}{:>11.3} ms", 1e3 * part(&self.batched))?;
+            let [single, repeated] = [&self.unbatched, &self.repeated].map(|split| of(split.as_ref()));
+            write!(f, "{name:8}{single:>14}{:>11.3} ms{repeated:>14}", 1e3 * part(&self.batched))?;
             if name == "total" {
                 if let Some(split) = &self.unbatched {
                     write!(f, "   {:.1} x faster", split.total / self.batched.total)?;

@@ -6,13 +6,14 @@ use crate::report::{KernelShare, PlanFacts};
 use crate::{Mode, Options, chunks};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{self, Limits, Plan, UpdatePlan, Verified};
-use autobatch_ir::{Graph, States, Value, Weights};
+use autobatch_ir::{Graph, GraphData, States, Value, Weights};
 use autobatch_models::catalogue::OpenModel;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
-use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
+use autobatch_planner::{Gradients, PlanCache, Planner, Request, Selection, update_plan};
 use autobatch_runtime_cpu::Executor;
 use std::ops::{AddAssign, Range};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The parts of a step that are timed.
@@ -91,8 +92,8 @@ impl Training {
     /// Trains all parameters of a module: with Adagrad for model `c`, as the compared systems do, and
     /// with Adam otherwise. Without `sparse_rows`, every row of a table is updated.
     fn new(opened: &OpenModel, weights: &Weights, sparse_rows: bool) -> Result<Self, BenchError> {
-        let optimizer: Optimizer = match opened.entry.name {
-            "c" => Adagrad::new(0.02).into(),
+        let optimizer: Optimizer = match opened.entry.letter {
+            Some("c") => Adagrad::new(0.02).into(),
             _ => Adam::new(1e-3).into(),
         };
         let optimizer = if sparse_rows { optimizer.sparse_rows() } else { optimizer };
@@ -114,6 +115,8 @@ pub(crate) struct Runner<'p> {
     graph: Graph,
     weights: Weights,
     planner: Planner,
+    /// The plans of [`repeated_step`](Self::repeated_step).
+    cache: PlanCache,
     machine: Machine,
     phases: bool,
     wanted: Vec<ValueId>,
@@ -140,6 +143,7 @@ impl<'p> Runner<'p> {
             graph: Graph::new(&opened.module),
             weights,
             planner: Planner::new(policy.load()?),
+            cache: PlanCache::new(chunks(opened).count()),
             machine,
             phases: options.phases,
             wanted: Vec::new(),
@@ -188,6 +192,31 @@ impl<'p> Runner<'p> {
             self.execute(plan, &mut spent)?;
         }
         Ok(spent)
+    }
+
+    /// Emits, executes plans of the cache, and reads: a step of a session that meets the same structures again.
+    pub(crate) fn repeated_step(&mut self) -> Result<Measured, BenchError> {
+        let mut spent = Measured::default();
+        self.outputs.clear();
+        for instances in chunks(self.opened) {
+            spent.timed(Phase::Emit, || self.emit(instances))?;
+            let plan = spent.timed(Phase::Plan, || self.cached_plan())?;
+            self.execute(&plan, &mut spent)?;
+        }
+        Ok(spent)
+    }
+
+    /// Looks every plan up so often that the cache has made it again with a longer search. Sums up the figures of the plans.
+    pub(crate) fn settle(&mut self) -> Result<PlanFacts, BenchError> {
+        let mut facts = PlanFacts::default();
+        for instances in chunks(self.opened) {
+            self.emit(instances)?;
+            for _ in 1..SETTLED {
+                self.cached_plan()?;
+            }
+            facts.add(&*self.cached_plan()?, self.graph.data().arena.len());
+        }
+        Ok(facts)
     }
 
     /// Plans all graphs.
@@ -253,23 +282,20 @@ impl<'p> Runner<'p> {
 
     fn plan(&mut self) -> Result<Plan, BenchError> {
         let data = self.graph.data();
-        let wanted = &self.wanted;
-        let request = match self.training {
-            None => Request { wanted, ..Request::default() },
-            Some(_) => Request {
-                wanted,
-                mode: plan::Mode::Train,
-                training: true,
-                gradients: Some(Gradients { losses: &self.losses, params: None, values: &[] }),
-                ..Request::default()
-            },
-        };
-        if request.gradients.is_some() {
-            return Ok(self.planner.plan(&data, &request)?);
-        }
-        // Sessions run the same passes.
-        let selection = Selection::of_graph(&data, request.mode);
-        Ok(self.planner.optimize_and_plan(&data, &request, &selection)?.plan)
+        let request = request(&self.wanted, &self.losses, self.training.is_some());
+        plan_of(&mut self.planner, &data, &request, passes(&data, &request).as_ref())
+    }
+
+    fn cached_plan(&mut self) -> Result<Arc<Verified<Plan>>, BenchError> {
+        let data = self.graph.data();
+        let request = request(&self.wanted, &self.losses, self.training.is_some());
+        let (passes, planner) = (passes(&data, &request), &mut self.planner);
+        self.cache.get_or_plan(&data, &request, planner.policy(), passes.as_ref(), |executions| {
+            planner.expect_executions(executions);
+            let plan = plan_of(planner, &data, &request, passes.as_ref());
+            planner.expect_executions(1);
+            Ok(plan?.verify()?)
+        })
     }
 
     fn execute(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {
@@ -303,5 +329,38 @@ impl<'p> Runner<'p> {
             kernels = KernelShare::least(&kernels, found);
         }
         Ok(kernels)
+    }
+}
+
+/// The number of lookups of a plan before a repeated step is measured. Later lookups search longer only if that could pay.
+const SETTLED: usize = 256;
+
+fn request<'r>(wanted: &'r [ValueId], losses: &'r [(ValueId, f32)], trains: bool) -> Request<'r> {
+    match trains {
+        false => Request { wanted, ..Request::default() },
+        true => Request {
+            wanted,
+            mode: plan::Mode::Train,
+            training: true,
+            gradients: Some(Gradients { losses, params: None, values: &[] }),
+            ..Request::default()
+        },
+    }
+}
+
+/// The passes that sessions run before they plan; none for training.
+fn passes(data: &GraphData, request: &Request<'_>) -> Option<Selection> {
+    request.gradients.is_none().then(|| Selection::of_graph(data, request.mode))
+}
+
+fn plan_of(
+    planner: &mut Planner,
+    data: &GraphData,
+    request: &Request<'_>,
+    passes: Option<&Selection>,
+) -> Result<Plan, BenchError> {
+    match passes {
+        Some(passes) => Ok(planner.optimize_and_plan(data, request, passes)?.plan),
+        None => Ok(planner.plan(data, request)?),
     }
 }

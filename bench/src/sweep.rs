@@ -41,7 +41,7 @@ pub fn sweep(name: &str, batches: &[usize], options: &Options) -> Result<Sweep, 
     let mut sweep = Sweep { workload: name.to_owned(), unit: String::new(), instances: 0, rows: Vec::new() };
     let mut bar = Bar::new("sweep", batches.len());
     for &batch in batches {
-        let mut options = Options { unbatched: false, ..options.clone() };
+        let mut options = Options { variants: false, ..options.clone() };
         options.sizes.count = count;
         options.sizes.batch = Some(batch);
         let report = run(name, &options)?;

@@ -17,7 +17,7 @@ fn quick() -> Options {
 }
 
 #[test]
-fn a_report_covers_all_instances_of_both_variants() {
+fn a_report_covers_all_instances_of_all_variants() {
     let report = run("treelstm", &quick()).unwrap();
     assert_eq!((report.instances, report.batch, report.plans.graphs), (6, 4, 2));
     assert_eq!(
@@ -30,12 +30,25 @@ fn a_report_covers_all_instances_of_both_variants() {
     assert!(parts.emit > 0.0 && parts.plan > 0.0 && parts.verify > 0.0 && parts.execute > 0.0);
     assert!(report.plans.batches >= report.plans.bound && report.plans.bound > 0);
     assert_eq!(report.seconds_per_step, parts.total);
+    assert!(report.repeated.unwrap().execute > 0.0);
+}
+
+#[test]
+fn a_repeated_step_has_the_plan_of_a_longer_search() {
+    let sizes = catalogue::Options { count: Some(12), batch: Some(12), ..quick().sizes };
+    let report = run("lattice", &Options { sizes, ..quick() }).unwrap();
+    let repeated = report.repeated_plans.unwrap();
+    assert!(repeated.batches < report.plans.batches, "{} and {}", repeated.batches, report.plans.batches);
+    assert_eq!((repeated.bound, repeated.nodes), (report.plans.bound, report.plans.nodes));
+    assert!(report.same_bits.unwrap().equal);
+    let shown = report.to_string();
+    assert!(shown.contains(&format!("plans from a cache: {} batches", repeated.batches)), "{shown}");
 }
 
 #[test]
 fn the_json_has_the_fields_for_scripts() {
-    let report = run("names", &Options { unbatched: false, ..quick() }).unwrap();
-    assert_eq!((report.same_bits, report.unbatched), (None, None));
+    let report = run("names", &Options { variants: false, ..quick() }).unwrap();
+    assert_eq!((report.same_bits, report.unbatched, report.repeated), (None, None, None));
     let read: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
     assert_eq!(read["seconds_per_step"], report.seconds_per_step);
     assert_eq!((read["mode"].as_str(), read["threads"].as_u64()), (Some("infer"), Some(1)));

@@ -18,6 +18,7 @@
 //! | `sentiment` | | tree LSTM with a label at every node | [`sentiment`] |
 //! | `transformer` | | transformer encoder that tags words | [`transformer`] |
 //! | `translate` | | transformer that translates sentences | [`translate`] |
+//! | `ggnn` | | gated graph network | [`graphs`] |
 //!
 //! The letters name the workloads of the comparative benchmarks.
 //!
@@ -29,6 +30,7 @@ pub mod acceptor;
 pub mod catalogue;
 pub mod char_tagger;
 pub mod data;
+pub mod graphs;
 pub mod lattice_tagger;
 pub mod lessons;
 pub mod mnist;

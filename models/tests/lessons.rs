@@ -5,9 +5,9 @@
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{ENTRIES, Entry, Options};
 use autobatch_models::data::generate::{
-    digits, expressions, lattices, sentiment, similarity, surnames, tagged, translations, treebank,
+    digits, expressions, lattices, molecules, sentiment, similarity, surnames, tagged, translations, treebank,
 };
-use autobatch_models::data::{conllu, idx, lattice, listops, names, parallel, sick, sst, wikiner};
+use autobatch_models::data::{conllu, graphs, idx, lattice, listops, names, parallel, sick, sst, wikiner};
 use autobatch_models::lessons::{self, CorpusPart, Input, Lesson, Predictor};
 use autobatch_models::scores::Scores;
 use std::path::{Path, PathBuf};
@@ -143,6 +143,13 @@ fn publish(folder: &Path, alias: &str) {
                 write(name, conllu::write(&treebank::sentences(seed, 15, treebank::LENGTHS)));
             }
         }
+        "ggnn" => {
+            let contents = graphs::write(&molecules::molecules(1, 30, molecules::ATOMS));
+            let files = [Some(contents.edges), Some(contents.indicator), contents.classes, contents.labels];
+            for (ending, content) in graphs::ENDINGS.iter().zip(files) {
+                write(&format!("SET{ending}"), content.unwrap());
+            }
+        }
         "translate" => write("train.txt", parallel::write(&translations::pairs(1, 30))),
         "lattice" => write("train.txt", lattice::write(&lattices::sentences(1, 30, lattices::LENGTHS))),
         _ => {
@@ -201,6 +208,7 @@ fn input_of(folder: &Path, name: &str) -> PathBuf {
             return files.max_by_key(size).expect("every language has a file");
         }
         "parser" => "valid.conllu",
+        "ggnn" => "",
         _ => "train.txt",
     })
 }
@@ -255,8 +263,9 @@ fn predictions_need_no_answers() {
         let text = if path.is_dir() { String::new() } else { std::fs::read_to_string(&path).unwrap() };
         let with = predict(&mut session, &text).unwrap();
         if path.is_dir() {
-            std::fs::remove_file(path.join("sim.txt")).unwrap();
-            std::fs::remove_file(path.join("id.txt")).unwrap();
+            let answers: &[&str] =
+                if entry.name == "similarity" { &["sim.txt", "id.txt"] } else { &["SET_graph_labels.txt"] };
+            answers.iter().for_each(|file| std::fs::remove_file(path.join(file)).unwrap());
         }
         let without = predict(&mut session, &without_answers(entry.name, &text)).unwrap();
         assert_eq!(with.answers, without.answers, "{}", entry.name);

@@ -23,6 +23,7 @@ const BELOW: [(&str, f32); ENTRIES.len()] = [
     ("sentiment", 50.7),
     ("transformer", 10.9),
     ("translate", 26.9),
+    ("ggnn", 0.3),
 ];
 
 fn lesson(entry: &Entry) -> Lesson {

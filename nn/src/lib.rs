@@ -12,6 +12,7 @@
 //!   conversion from padded arrays: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
+//! * graphs: [`GatedGraph`], [`GatedSum`];
 //! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequence models built
 //!   on them: [`TransformerEncoder`], [`TransformerDecoder`], [`Positions`];
 //! * losses over many classes: [`AdaptiveSoftmax`], [`SampledSoftmax`];
@@ -67,6 +68,7 @@ mod any_cell;
 mod attention;
 mod char_cnn;
 mod embedding;
+mod graphs;
 mod lattice;
 mod linear;
 pub mod losses;
@@ -88,6 +90,7 @@ pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
 pub use char_cnn::CharCnn;
 pub use embedding::Embedding;
+pub use graphs::{GatedGraph, GatedSum};
 pub use lattice::{LatticeLstm, LatticeWord};
 pub use linear::{Bilinear, Linear};
 pub use mask::dropout_mask;

@@ -39,7 +39,7 @@ pub(super) fn steps(examination: &mut Examination<'_>) -> Result<Json, BenchErro
                     threads: 0,
                     rounds,
                     turn,
-                    unbatched: false,
+                    variants: false,
                     phases: true,
                     ..crate::Options::default()
                 };

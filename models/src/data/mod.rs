@@ -14,6 +14,7 @@ pub mod conllu;
 pub mod dependency;
 mod error;
 pub mod generate;
+pub mod graphs;
 pub mod idx;
 pub mod lattice;
 pub mod listops;

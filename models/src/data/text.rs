@@ -100,6 +100,13 @@ impl<'a> Piece<'a> {
         Piece { text: &self.text[from..to], start: self.start + from, ..*self }
     }
 
+    /// Returns this piece without spaces and tabs at its ends.
+    pub(crate) fn trimmed(&self) -> Piece<'a> {
+        let begun = self.text.trim_start_matches([' ', '\t']);
+        let start = self.text.len() - begun.len();
+        self.sub(start, start + begun.trim_end_matches([' ', '\t']).len())
+    }
+
     /// Returns the empty piece at the end of this one.
     pub(crate) fn end(&self) -> Piece<'a> {
         self.sub(self.text.len(), self.text.len())

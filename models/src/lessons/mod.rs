@@ -9,6 +9,7 @@
 
 mod answer;
 pub(crate) mod classify;
+pub(crate) mod graphs;
 mod parts;
 pub(crate) mod structured;
 pub(crate) mod tag;

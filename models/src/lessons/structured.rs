@@ -70,12 +70,7 @@ impl Task for Pairs {
     }
 
     fn parse(input: Input<'_>) -> Result<Vec<sick::Pair>, DataError> {
-        match input {
-            Input::Folder(folder) => sick::read_inputs(folder),
-            Input::Content { file, .. } => {
-                Err(DataError::in_file(file, format!("a folder with {}", joined(&sick::FILES)), "a file"))
-            }
-        }
+        input.folder(&joined(&sick::FILES), sick::read_inputs)
     }
 
     fn learn(parts: &Parts<sick::Pair>) -> Self {

@@ -83,6 +83,20 @@ pub enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
+    /// Reads the files of a folder. A file is an error.
+    pub(super) fn folder<T>(
+        self,
+        expected: &str,
+        read: impl FnOnce(&'a Path) -> Result<T, DataError>,
+    ) -> Result<T, DataError> {
+        match self {
+            Self::Folder(folder) => read(folder),
+            Self::Content { file, .. } => {
+                Err(DataError::in_file(file, format!("a folder with {expected}"), "a file"))
+            }
+        }
+    }
+
     /// Parses the content of a file. A folder is an error.
     pub(super) fn file<T>(
         self,

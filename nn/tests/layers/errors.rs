@@ -37,6 +37,28 @@ fn at(error: &EmitError, line: u32) {
 
 const NO_VALUES: [Value<'static>; 0] = [];
 
+#[test]
+fn neighbours_must_exist() {
+    let declare = |m: &mut ModuleBuilder| GatedGraph::new(m, "g", 4);
+    let error = emitting(declare, |g, layer| {
+        let nodes = [1.0, 2.0].map(|x| g.input(&[x; 4]));
+        let _ = layer.run(g, &nodes, &[vec![1], vec![2]], 1);
+    });
+    assert!(error.to_string().contains("node 1 has the neighbour 2, but there are 2 nodes"), "{error}");
+    let error = emitting(declare, |g, layer| {
+        let _ = layer.run(g, &[g.input(&[1.0; 4])], &[[0], [0]], 1);
+    });
+    assert!(error.to_string().contains("1 nodes need as many lists of neighbours, found 2"), "{error}");
+    assert!(error.site.file.ends_with("errors.rs"), "{error}");
+    let error = emitting(
+        |m| GatedSum::new(m, "r", 4, 2),
+        |g, layer| {
+            let _ = layer.on(g, &[g.input(&[1.0; 4])], &[]);
+        },
+    );
+    assert!(error.to_string().contains("1 states need as many inputs, found 0"), "{error}");
+}
+
 macro_rules! wrong_use {
     ($($name:ident: $declare:expr, $emit:expr, $message:literal;)*) => {$(
         #[test]

@@ -5,6 +5,7 @@
 mod decoder;
 mod dropout;
 mod errors;
+mod graphs;
 mod lab;
 mod lists;
 mod plain;

@@ -11,6 +11,7 @@ pub mod expressions;
 mod grammar;
 pub mod inference;
 pub mod lattices;
+pub mod molecules;
 pub mod sentiment;
 pub mod similarity;
 pub mod surnames;

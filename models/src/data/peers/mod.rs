@@ -1,4 +1,4 @@
-//! The instances of the comparative benchmarks, workloads a to g.
+//! The instances of the comparative benchmarks: workloads a to g, and graphs.
 //!
 //! The scripts of the other systems write their instances as JSON (`--dump-data FILE`); the structs
 //! here read and write the same JSON, so that all systems run on the very same instances. Each
@@ -14,7 +14,9 @@
 //! | e | [`Letters`] | names as characters with a class |
 //! | f (acceptor) | [`Sequences`] | sequences with a class |
 //! | g | [`Parses`] | sentences with shift and reduce actions |
+//! | graph networks | [`Graphs`] | molecules with a class |
 
+mod graphs;
 mod sequences;
 mod trees;
 
@@ -28,6 +30,7 @@ use super::generate::instances;
 use super::random::Random;
 use super::text::{decode, read_with};
 
+pub use graphs::Graphs;
 pub use sequences::{Letters, Parses, Sequences, Tagged};
 pub use trees::{Dependencies, Pairs, Tree, Trees};
 
@@ -188,6 +191,7 @@ mod tests {
         returns(Letters::generate(1, 20));
         returns(Sequences::generate(1, 20));
         returns(Parses::generate(1, 20));
+        returns(Graphs::generate(1, 20));
     }
 
     #[test]
@@ -238,6 +242,9 @@ mod tests {
             say::<Parses>(r#"{"words": [[1, 2]], "actions": [[0, 1, 0]]}"#),
             say::<Parses>(r#"{"words": [[1]], "actions": [[0, 0, 1]]}"#),
             say::<Parses>(r#"{"words": [[1]], "actions": [[3]]}"#),
+            say::<Graphs>(r#"{"labels": [[1, 7]], "edges": [[]], "classes": [0]}"#),
+            say::<Graphs>(r#"{"labels": [[1, 2]], "edges": [[[0, 2]]], "classes": [0]}"#),
+            say::<Graphs>(r#"{"labels": [[1, 2]], "edges": [[[0, 1]]], "classes": [2]}"#),
         ];
         insta::assert_snapshot!(errors.join("\n"), @"
         f.json: expected at most 1000000 examples, found 4294967295
@@ -256,6 +263,9 @@ mod tests {
         f.json: expected actions 0, 1 or 2 that shift every word and join all into one, found others in instance 0
         f.json: expected actions 0, 1 or 2 that shift every word and join all into one, found others in instance 0
         f.json: expected actions 0, 1 or 2 that shift every word and join all into one, found others in instance 0
+        f.json: expected labels of nodes below 7, found 7 in instance 0
+        f.json: expected nodes 0..2, found node 2 in instance 0
+        f.json: expected classes below 2, found class 2 in instance 0
         ");
     }
 

@@ -15,7 +15,7 @@ fn check_filled(sequences: &[Vec<u32>], what: &str) -> Result<(), Mismatch> {
 }
 
 /// Checks that no sequence is empty and that all numbers are below `bound`.
-fn check_all(sequences: &[Vec<u32>], bound: u32, what: &str) -> Result<(), Mismatch> {
+pub(super) fn check_all(sequences: &[Vec<u32>], bound: u32, what: &str) -> Result<(), Mismatch> {
     check_filled(sequences, what)?;
     let expected = format!("{what} below {bound}");
     sequences.iter().enumerate().try_for_each(|(index, sequence)| {
