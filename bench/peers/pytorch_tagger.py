@@ -1,9 +1,9 @@
-"""A BiLSTM tagger in PyTorch over packed sequences, as `autobatch bench tagger` computes it.
+"""A BiLSTM tagger in PyTorch over packed sequences, as `autobatch bench tagger` computes it; with `--crf` as `autobatch bench crf`.
 
 Prints one line of JSON, {"seconds_per_step": x}. Sentences are drawn from a fixed seed; `--dump-data` writes them for
 `autobatch bench tagger --peer-data FILE`. Sorting and packing are made before the measurement, which favours this program.
 
-    python bench/peers/pytorch_tagger.py [--mode train] [--hidden 50] [--embedding 128] [--device cuda]
+    python bench/peers/pytorch_tagger.py [--crf] [--mode train] [--hidden 50] [--embedding 128] [--device cuda]
 """
 import argparse
 import json
@@ -32,6 +32,47 @@ class Tagger(nn.Module):
         return self.tags(torch.tanh(self.narrow(self.lstm(packed)[0].data)))
 
 
+class Crf(nn.Module):
+    """A conditional random field over packed scores. Sentences are sorted by length, so a step goes over the first of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.transitions = nn.Parameter(torch.rand(TAGS, TAGS) * 0.2 - 0.1)
+        self.start, self.end = (nn.Parameter(torch.rand(TAGS) * 0.2 - 0.1) for _ in range(2))
+
+    def forward(self, scores, words, tags):
+        """The sum of the losses of all sentences."""
+        alpha, gold, last = None, None, None
+        for s, tag in zip(scores.split(words.batch_sizes.tolist()), tags.split(words.batch_sizes.tolist())):
+            own, count = s.gather(1, tag.unsqueeze(1)).squeeze(1), len(tag)
+            if alpha is None:
+                alpha, gold, last = s + self.start, own + self.start[tag], tag
+                continue
+            next_alpha = torch.logsumexp(alpha[:count].unsqueeze(1) + self.transitions, 2) + s
+            alpha = torch.cat([next_alpha, alpha[count:]])
+            gold = torch.cat([gold[:count] + own + self.transitions[tag, last[:count]], gold[count:]])
+            last = torch.cat([tag, last[count:]])
+        return (torch.logsumexp(alpha + self.end, 1) - gold - self.end[last]).sum()
+
+    def decode(self, scores, words):
+        """The best tags, step by step."""
+        best, before = None, []
+        for s in scores.split(words.batch_sizes.tolist()):
+            if best is None:
+                best = s + self.start
+                continue
+            top, from_tag = (best[:len(s)].unsqueeze(1) + self.transitions).max(2)
+            best = torch.cat([top + s, best[len(s):]])
+            before.append(from_tag)
+        tag = (best + self.end).argmax(1)
+        tags = [tag]
+        for from_tag in reversed(before):
+            count = len(from_tag)
+            tag = torch.cat([from_tag.gather(1, tag[:count].unsqueeze(1)).squeeze(1), tag[count:]])
+            tags.append(tag)
+        return torch.cat(tags)
+
+
 def drawn():
     """Sentences and their tags."""
     rng = random.Random(1)
@@ -42,6 +83,7 @@ def drawn():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--crf", action="store_true", help="a conditional random field over the tags")
     parser.add_argument("--mode", choices=["infer", "train"], default="infer")
     parser.add_argument("--embedding", type=int, default=128)
     parser.add_argument("--hidden", type=int, default=50)
@@ -64,16 +106,20 @@ def main():
 
     words, tags = packed(words), packed(tags).data
     model = Tagger(args.embedding, args.hidden).to(args.device)
+    if args.crf:
+        model.crf = Crf().to(args.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=timing.LEARNING_RATE, fused=True)
 
     # Results return to the host, which waits for a GPU.
     def infer():
         with torch.inference_mode():
-            model(words).cpu()
+            (model.crf.decode(model(words), words) if args.crf else model(words)).cpu()
 
     def train():
         optimizer.zero_grad()
-        loss = functional.cross_entropy(model(words), tags, reduction="sum") / SENTENCES
+        scores = model(words)
+        loss = model.crf(scores, words, tags) if args.crf else functional.cross_entropy(scores, tags, reduction="sum")
+        loss = loss / SENTENCES
         loss.backward()
         optimizer.step()
         loss.item()

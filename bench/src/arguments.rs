@@ -1,6 +1,6 @@
 //! The options of measurements, for this program and for the verbs `bench` and `sweep` of `autobatch`.
 
-use crate::{BenchError, Mode, Options, Sweep, dump, effort, pairs, run, sweep};
+use crate::{BenchError, Mode, Options, Sweep, dump, effort, latency, pairs, run, sweep};
 use autobatch::Device;
 use autobatch_models::catalogue;
 use autobatch_planner::schedule::Policy;
@@ -87,11 +87,15 @@ pub struct StepArgs {
 }
 
 /// The measurements that may precede a model, with their help.
-const MEASUREMENTS: [(&str, &str); 5] = [
+const MEASUREMENTS: [(&str, &str); 6] = [
     ("sweep", "before a model: time several batch sizes"),
     ("peak", "before a model: compute its share of the peak of the processor"),
     ("threads", "before a model: compare one thread with several"),
     ("predict", "alone or before a model: predict the time of the first graph on cards, without a GPU"),
+    (
+        "latency",
+        "before a model: time calls of one instance each, 1000 per round, with a cached and with a new plan",
+    ),
     ("host", "before a model, with --device: time the host's part of 16 small instances"),
 ];
 
@@ -213,6 +217,10 @@ impl BenchArgs {
             (["threads"], [name]) => {
                 let pairs = pairs(name, &options)?;
                 Ok(select(pairs.to_string(), pairs.to_json()))
+            }
+            (["latency"], [name]) => {
+                let latency = latency(name, &options)?;
+                Ok(select(latency.to_string(), latency.to_json()))
             }
             ([], [name]) if let Some(folder) = &self.dump => {
                 let paths = dump(name, &options.sizes, folder)?;

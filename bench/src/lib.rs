@@ -12,7 +12,7 @@
 //! [`run`] returns a [`Report`], which prints a table and serializes as JSON. Scripts of other systems
 //! read its fields `seconds_per_step`, `mode` and `threads`, so they can time this program between
 //! their own runs. [`sweep`] measures several batch sizes, [`effort`] measures against the
-//! peak of the processor, and [`pairs`] measures several threads against one.
+//! peak of the processor, [`pairs`] measures several threads against one, and [`latency`] calls of one instance.
 
 mod arguments;
 #[cfg(feature = "gpu")]
@@ -22,6 +22,7 @@ mod effort;
 mod error;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+mod latency;
 mod machine;
 mod pairs;
 #[cfg(feature = "gpu")]
@@ -34,6 +35,7 @@ pub use arguments::{BenchArgs, StepArgs, parse_bytes};
 pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;
+pub use latency::{Latency, Percentiles, latency};
 pub use machine::Machine;
 pub use pairs::{Pairs, pairs};
 #[cfg(feature = "gpu")]

@@ -1,6 +1,6 @@
 //! Tests of reports as text and JSON, and of invalid options.
 
-use autobatch_bench::{BenchError, Mode, Options, SameBits, effort, pairs, run, sweep};
+use autobatch_bench::{BenchError, Mode, Options, Percentiles, SameBits, effort, latency, pairs, run, sweep};
 use autobatch_models::catalogue;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -31,6 +31,19 @@ fn a_report_covers_all_instances_of_all_variants() {
     assert!(report.plans.batches >= report.plans.bound && report.plans.bound > 0);
     assert_eq!(report.seconds_per_step, parts.total);
     assert!(report.repeated.unwrap().execute > 0.0);
+}
+
+#[test]
+fn latency_is_measured_with_cached_and_new_plans() {
+    let measured = latency("names", &Options { rounds: 1, ..quick() }).unwrap();
+    assert_eq!((measured.calls, measured.instances), (1000, 6));
+    let Percentiles { p50, p90, p99 } = measured.cached;
+    assert!(0.0 < p50 && p50 <= p90 && p90 <= p99, "{measured:?}");
+    assert!(measured.planned.p50 > p50, "a new plan takes longer: {measured:?}");
+    let shown = measured.to_string();
+    assert!(shown.contains("1000 calls over 6 names") && shown.contains("cached plan"), "{shown}");
+    let refused = latency("names", &Options { mode: Mode::Train, ..quick() }).unwrap_err().to_string();
+    assert!(refused.contains("--mode train"), "{refused}");
 }
 
 #[test]

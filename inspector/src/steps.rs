@@ -242,8 +242,12 @@ pub fn other_work(plan: &Plan, step: &Step) -> String {
             }
             Stage::Row { op, .. } | Stage::Seg { op, .. } => parts.push(op.spelling().to_owned()),
             Stage::SegGrad { op, .. } => parts.push(format!("reverse of {}", op.spelling())),
-            Stage::AttendGrad { .. } => parts.push("reverse of attend, for queries".to_owned()),
-            Stage::AttendPull { .. } => parts.push("reverse of attend, for keys and values".to_owned()),
+            Stage::AttendGrad { op, .. } => {
+                parts.push(format!("reverse of {}, for queries", op.spelling()));
+            }
+            Stage::AttendPull { op, .. } => {
+                parts.push(format!("reverse of {}, for keys and values", op.spelling()));
+            }
             Stage::Lookup { param, .. } => {
                 let store = plan.stores(step)[param.index()];
                 parts.push(format!("row of @{}", plan.stores[store.index()].name));

@@ -1,9 +1,12 @@
-//! Graphs with a class each, such as molecules: a gated graph network.
+//! Graphs with a class each, such as molecules: a gated graph network and a graph attention network.
 
 use crate::Model;
 use crate::scores::Scores;
+use crate::transformer::heads;
 use autobatch::prelude::*;
-use autobatch_nn::{Embedding, GatedGraph, GatedSum, Linear};
+use autobatch_nn::{
+    Activation, Embedding, GatedGraph, GatedSum, GraphAttention, GraphAttentionOptions, Linear,
+};
 
 /// A graph as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,5 +73,39 @@ impl GraphClassifier for GatedGraphs {
         let xs: Vec<_> = graph.labels.iter().map(|&label| self.labels.lookup(g, label)).collect();
         let states = self.rounds.run(g, &xs, &graph.neighbours, ROUNDS);
         self.out.on(self.readout.on(g, &states, &xs))
+    }
+}
+
+/// The layers of a graph attention network.
+const LAYERS: usize = 2;
+
+/// A graph attention network (Veličković et al. 2018): the vectors of the nodes' labels, two layers of attention over neighbours,
+/// the mean over the nodes, and a linear layer for the classes.
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionGraphs {
+    labels: Embedding,
+    layers: [GraphAttention; LAYERS],
+    out: Linear,
+}
+
+impl GraphClassifier for AttentionGraphs {
+    fn declare(m: &mut ModuleBuilder, labels: usize, classes: usize, width: usize) -> Self {
+        let options =
+            GraphAttentionOptions { activation: Activation::Elu(1.0), ..GraphAttentionOptions::default() };
+        let mut layer = |name| GraphAttention::with_options(m, name, [width; 2], heads(width), options);
+        let layers = ["graph.0", "graph.1"].map(&mut layer);
+        AttentionGraphs {
+            labels: Embedding::new(m, "labels", labels, width),
+            layers,
+            out: Linear::new(m, "out", width, classes),
+        }
+    }
+
+    fn scores<'g>(&self, g: &'g Graph, graph: &Numbered) -> Value<'g> {
+        let mut states: Vec<_> = graph.labels.iter().map(|&label| self.labels.lookup(g, label)).collect();
+        for layer in &self.layers {
+            states = layer.run(g, &states, &graph.neighbours);
+        }
+        self.out.on(g.list(states).mean())
     }
 }

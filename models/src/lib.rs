@@ -19,6 +19,8 @@
 //! | `transformer` | | transformer encoder that tags words | [`transformer`] |
 //! | `translate` | | transformer that translates sentences | [`translate`] |
 //! | `ggnn` | | gated graph network | [`graphs`] |
+//! | `gat` | | graph attention network | [`graphs`] |
+//! | `crf` | | BiLSTM tagger with a conditional random field | [`crf_tagger`] |
 //!
 //! The letters name the workloads of the comparative benchmarks.
 //!
@@ -29,6 +31,7 @@
 pub mod acceptor;
 pub mod catalogue;
 pub mod char_tagger;
+pub mod crf_tagger;
 pub mod data;
 pub mod graphs;
 pub mod lattice_tagger;

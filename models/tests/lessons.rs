@@ -127,7 +127,7 @@ fn publish(folder: &Path, alias: &str) {
                 }
             }
         }
-        "tagger" | "chartagger" | "transformer" => {
+        "tagger" | "chartagger" | "transformer" | "crf" => {
             for (seed, name) in [(1, "train.txt"), (2, "valid.txt")] {
                 write(name, wikiner::write(&tagged::sentences(seed, 15, tagged::LENGTHS)));
             }
@@ -143,7 +143,7 @@ fn publish(folder: &Path, alias: &str) {
                 write(name, conllu::write(&treebank::sentences(seed, 15, treebank::LENGTHS)));
             }
         }
-        "ggnn" => {
+        "ggnn" | "gat" => {
             let contents = graphs::write(&molecules::molecules(1, 30, molecules::ATOMS));
             let files = [Some(contents.edges), Some(contents.indicator), contents.classes, contents.labels];
             for (ending, content) in graphs::ENDINGS.iter().zip(files) {
@@ -208,7 +208,7 @@ fn input_of(folder: &Path, name: &str) -> PathBuf {
             return files.max_by_key(size).expect("every language has a file");
         }
         "parser" => "valid.conllu",
-        "ggnn" => "",
+        "ggnn" | "gat" => "",
         _ => "train.txt",
     })
 }
@@ -238,7 +238,7 @@ fn without_answers(entry: &str, text: &str) -> String {
             sentences.collect()
         }
         "translate" => each(&|line| line.split_once('\t').unwrap().0.to_owned()),
-        "tagger" | "chartagger" | "transformer" => each(&|line| {
+        "tagger" | "chartagger" | "transformer" | "crf" => each(&|line| {
             let words = line.split(' ').map(|token| token.rsplit_once('|').unwrap().0);
             words.collect::<Vec<_>>().join(" ")
         }),

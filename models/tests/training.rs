@@ -24,6 +24,8 @@ const BELOW: [(&str, f32); ENTRIES.len()] = [
     ("transformer", 10.9),
     ("translate", 26.9),
     ("ggnn", 0.3),
+    ("gat", 0.45),
+    ("crf", 20.0),
 ];
 
 fn lesson(entry: &Entry) -> Lesson {

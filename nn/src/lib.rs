@@ -12,9 +12,10 @@
 //!   conversion from padded arrays: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
-//! * graphs: [`GatedGraph`], [`GatedSum`];
+//! * graphs: [`GatedGraph`], [`GatedSum`], [`GraphAttention`];
 //! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequence models built
 //!   on them: [`TransformerEncoder`], [`TransformerDecoder`], [`Positions`];
+//! * sequences of tags: [`Crf`]; mixtures of experts: [`Experts`];
 //! * losses over many classes: [`AdaptiveSoftmax`], [`SampledSoftmax`];
 //! * [`optim`]: optimisers, learning-rate schedules, clipping, moving averages;
 //! * [`losses`] that combine several ops, and [`pytorch`] weight layouts.
@@ -67,7 +68,9 @@ mod activation;
 mod any_cell;
 mod attention;
 mod char_cnn;
+mod crf;
 mod embedding;
+mod experts;
 mod graphs;
 mod lattice;
 mod linear;
@@ -89,8 +92,10 @@ mod vocabulary;
 pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
 pub use char_cnn::CharCnn;
+pub use crf::Crf;
 pub use embedding::Embedding;
-pub use graphs::{GatedGraph, GatedSum};
+pub use experts::Experts;
+pub use graphs::{GatedGraph, GatedSum, GraphAttention, GraphAttentionOptions};
 pub use lattice::{LatticeLstm, LatticeWord};
 pub use linear::{Bilinear, Linear};
 pub use mask::dropout_mask;

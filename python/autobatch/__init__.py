@@ -55,6 +55,7 @@ from ._autobatch import (
     f32,
     fill,
     gather,
+    graph_attend,
     i32,
     index,
     indices,

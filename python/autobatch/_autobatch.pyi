@@ -1070,6 +1070,9 @@ def fill(dims, number) -> Any:
 def gather(*values) -> Any:
     """Awaits several values in one round: `a, b = await ab.gather(x, y)`."""
 
+def graph_attend(query, keys, values, slope=0.2) -> Any:
+    """Attention of a node over its neighbours: the sum of `softmax(leaky_relu(query + key)) * value` over lists of keys and values. The"""
+
 i32: Type
 
 index: Type

@@ -12,7 +12,7 @@ use std::cell::Cell;
 /// weight `@0` of 3 x 8 elements and a vector `@1` of eight.
 fn plan(stages: &str, operand: &str) -> Verified<Plan> {
     let text = format!(
-        "autobatch plan 4 module \"by hand\" structure 0x0 mode infer
+        "autobatch plan 5 module \"by hand\" structure 0x0 mode infer
         store @w param f32[3,8] store @b param f32[8]
         bind words 0 floats 12
         slab s0 value {{y: f32[4]}} x3

@@ -109,6 +109,12 @@ templates! {
     ATTEND_GRAD = "attend_grad" on Plan;
     /// The reverse of attention for keys and values.
     ATTEND_PULL = "attend_pull" on Plan;
+    /// Graph attention over lists.
+    GRAPH_ATTEND = "graph_attend" on Plan;
+    /// The reverse of graph attention for queries.
+    GRAPH_ATTEND_GRAD = "graph_attend_grad" on Plan;
+    /// The reverse of graph attention for keys and values.
+    GRAPH_ATTEND_PULL = "graph_attend_pull" on Plan;
     /// Gradients of weights.
     WGRAD = "wgrad" on Plan;
     /// Gradients of weights, tile by tile.

@@ -76,6 +76,15 @@ fn weighted_element(factors: u32, at: u32, lane: u32, count: u32, element: u32) 
     return sum;
 }
 
+// An element of the sum over a list of its values, each times a factor: one chain. The factors are `stride` words apart.
+fn head_element(factors: u32, stride: u32, at: u32, lane: u32, count: u32, element: u32) -> f32 {
+    var sum = 0.0;
+    for (var i = 0u; i < count; i++) {
+        sum = mad(ldf(factors + i * stride), ldf(list_item(at, lane, i) + element), sum);
+    }
+    return sum;
+}
+
 // The scores of attention as a row, which each sixteen threads of a group fold alike.
 fn row_of_scores(scores: u32, count: u32, local: u32) -> Row {
     return Row(scores, 0u, 0u, count, local % 16u, local, true);
@@ -107,6 +116,14 @@ fn softmax_scale(scores: u32, stride: u32, count: u32, top: f32) -> f32 {
         }
     }
     return quotient(1.0, total);
+}
+
+// Replaces scores that are `stride` words apart by their softmax.
+fn softmax_of_scores(scores: u32, stride: u32, count: u32, top: f32, scale: f32) {
+    for (var i = 0u; i < count; i++) {
+        let at = scores + i * stride;
+        stf(at, op_exp(ldf(at) - top) * scale);
+    }
 }
 
 // Replaces scores by their softmax, and gradients of weights by gradients of scores.

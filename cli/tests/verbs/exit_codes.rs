@@ -292,7 +292,7 @@ fn graphs_pass_through_pipes() {
         .expect("the program reads its input");
     let output = plan.wait_with_output().expect("the program exits");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with("autobatch plan 4"), "{text}");
+    assert!(text.starts_with("autobatch plan 5"), "{text}");
 }
 
 #[test]

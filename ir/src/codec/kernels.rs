@@ -68,8 +68,8 @@ coded! { enum Stage, 3 words:
     3 = Seg { op, query, lists, elements, dst };
     4 = Lookup { param, index, dst };
     5 = SegGrad { op, lists, elements, dy, dsts };
-    6 = AttendGrad { scale, query, keys, values, dy, dst, reader };
-    7 = AttendPull { scale, key, value, readers, key_dst, value_dst };
+    6 = AttendGrad { op, query, keys, values, dy, dst, reader };
+    7 = AttendPull { op, key, value, readers, key_dst, value_dst };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
 coded! { struct ProductPart, 7 words: source, param, row, col, transposed }

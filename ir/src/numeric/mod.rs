@@ -15,7 +15,7 @@
 //!   function, the same function is the vector kernel. LLVM widens it, and each lane gets the same bits, because each step
 //!   is an IEEE operation, a fused multiply-add, a select or an integer operation.
 //! * [`row`], [`loss`]: reductions within a value, over 16 virtual lanes. [`list`]: reductions over
-//!   lists, left to right. [`product`]: chains of fused multiply-adds.
+//!   lists, left to right. [`graph_attention`]: attention by sums of numbers. [`product`]: chains of fused multiply-adds.
 //! * [`store`]: sums over whole stores.
 //! * [`noise`]: the counter-based generator, and dropout. [`half`]: f16 and bf16. [`int`]: integer ops.
 //! * [`Real`]: all of these behind one trait, for `f32` (these bits) and `f64` (high precision).
@@ -37,6 +37,7 @@ macro_rules! functions {
 use functions;
 
 mod dispatch;
+pub mod graph_attention;
 pub mod half;
 pub mod int;
 pub mod list;

@@ -204,17 +204,17 @@ pub enum Stage {
     /// Any op that reads a value as a whole and that no other template executes: row reductions, softmax, losses, matrix
     /// products of values, transposes, picks, dropout. `numeric` defines it. The sources have their types beside them.
     Row { op: Op, sources: Vec<(View, Type)>, dsts: Vec<View> },
-    /// A fold over lists: `ListFold`, `WeightedSum` or `Attend`. The query is that of an attention. The lists are values;
+    /// A fold over lists: `ListFold`, `WeightedSum`, `Attend` or `GraphAttend`. The query is that of an attention. The lists are values;
     /// scores and values; or keys and values. `elements` has the type of each list's elements.
     Seg { op: Op, query: Option<View>, lists: Vec<ListSource>, elements: Vec<Type>, dst: View },
     /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. Per list, a register of
     /// edges in `dsts` takes the gradients of its values, if they are needed.
     SegGrad { op: Op, lists: Vec<RegId>, elements: Vec<Type>, dy: View, dsts: Vec<Option<RegId>> },
-    /// The reverse of an attention, for its query. `keys` and `values` are list ports, `dy` is the gradient of the result.
-    /// `dst` takes the gradient of the query, `reader` the row that [`AttendPull`](Self::AttendPull) reads: the query, `dy`
-    /// and the three numbers of [`attention_slopes`](crate::numeric::list::attention_slopes). Either may be absent.
+    /// The reverse of an attention, `Attend` or `GraphAttend`, for its query. `keys` and `values` are list ports, `dy` is the
+    /// gradient of the result. `dst` takes the gradient of the query, `reader` the row that [`AttendPull`](Self::AttendPull)
+    /// reads: the query, `dy` and the numbers that [`attend_grad`](super::row_ops::attend_grad) adds. Either may be absent.
     AttendGrad {
-        scale: Float,
+        op: Op,
         query: View,
         keys: RegId,
         values: RegId,
@@ -225,7 +225,7 @@ pub enum Stage {
     /// The reverse of an attention, for one key and its value. `readers` is a list port: a row of each query that reads them.
     /// `key_dst` and `value_dst` take the gradients of the key and of the value, if they are needed.
     AttendPull {
-        scale: Float,
+        op: Op,
         key: View,
         value: View,
         readers: RegId,

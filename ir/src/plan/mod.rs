@@ -51,7 +51,7 @@ pub use updates::{Update, UpdatePlan, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
 
 /// The version of the plan format: text, binary and JSON.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// The remedy for a plan file of another version.
 pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";

@@ -35,11 +35,11 @@ super::shows! {
       |                 ^ the version of the text
       = help: remove every '{dense}' after 'lookup' and write 'autobatch graph 2' in the first line
     "#;
-    a_plan_is_explained: "autobatch plan 4" => @r#"
+    a_plan_is_explained: "autobatch plan 5" => @r#"
     error: this is a plan, not a graph
      --> model.graph:1:11
       |
-    1 | autobatch plan 4
+    1 | autobatch plan 5
       |           ^^^^ the kind of the text
       = help: plans are read by the plan reader
     "#;

@@ -93,7 +93,7 @@ pub fn parse<T: AsRef<[u8]>>(contents: &Contents<T>, name: &str) -> Result<Vec<L
     }
     if let Some(content) = &contents.labels {
         let text = decode(content.as_ref(), &labels)?;
-        let read = each_of(text, &labels, (places.len(), &indicator, "node"), |line| {
+        let read = each_of(text, &labels, places.len(), &format!("node of {indicator}"), |line| {
             // Some sets have further attributes behind a comma.
             let label = line.split(',').next().unwrap_or(line).trimmed();
             label.number(u32::MAX, "the label of a node, a number from 0")
@@ -104,7 +104,7 @@ pub fn parse<T: AsRef<[u8]>>(contents: &Contents<T>, name: &str) -> Result<Vec<L
     }
     if let Some(content) = &contents.classes {
         let text = decode(content.as_ref(), &classes)?;
-        let read = each_of(text, &classes, (graphs.len(), &indicator, "graph"), |line| {
+        let read = each_of(text, &classes, graphs.len(), &format!("graph of {indicator}"), |line| {
             let line = line.trimmed();
             line.text.parse::<i32>().map_err(|_| line.error("the class of a graph, a whole number"))
         })?;
@@ -117,12 +117,13 @@ pub fn parse<T: AsRef<[u8]>>(contents: &Contents<T>, name: &str) -> Result<Vec<L
 fn each_of<'a, T>(
     text: &'a str,
     file: &'a str,
-    (count, indicator, of): (usize, &str, &str),
+    count: usize,
+    owner: &str,
     read: impl Fn(Piece<'a>) -> Result<T, DataError>,
 ) -> Result<Vec<T>, DataError> {
     let found = lines(text, file).map(read).collect::<Result<Vec<T>, DataError>>()?;
     if found.len() != count {
-        let expected = format!("{count} lines, one per {of} of {indicator}");
+        let expected = format!("{count} lines, one per {owner}");
         return Err(DataError::in_file(file, expected, format!("{} lines", found.len())));
     }
     Ok(found)

@@ -6,6 +6,7 @@ use super::task::{Input, Task, Widths};
 use crate::Model;
 use crate::catalogue::{Opened, Sizes, generated, opened};
 use crate::char_tagger::{Alphabet, CharTagger, Word};
+use crate::crf_tagger::CrfTagger;
 use crate::data::generate::{lattices, tagged};
 use crate::data::peers::Tagged;
 use crate::data::vocab::Vocab;
@@ -77,6 +78,12 @@ pub(crate) trait WordTagger: Model<Instance = (Vec<u32>, Vec<u32>)> + Clone + 's
 impl WordTagger for Tagger {
     fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self {
         Tagger::new(m, words, tags, tagger_widths(widths))
+    }
+}
+
+impl WordTagger for CrfTagger {
+    fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self {
+        CrfTagger::new(m, words, tags, tagger_widths(widths))
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`GatedGraph`]: rounds of messages between neighbours, and [`GatedSum`], which reads the nodes into one vector.
 
-use super::lists_of;
+use super::{Itself, Neighbours};
 use crate::any_cell::vector;
 use crate::linear::Linear;
 use crate::recurrent::Gru;
@@ -59,11 +59,16 @@ impl GatedGraph {
         rounds: usize,
     ) -> Vec<Value<'g>> {
         let mut states = states.to_vec();
+        let Some(neighbours) = Neighbours::new(g, states.len(), neighbours, Itself::AsGiven) else {
+            return states;
+        };
+        let mut next = states.clone();
         for _ in 0..rounds {
-            let Some(lists) = lists_of(g, vector(self.width), &states, neighbours) else { return states };
-            for (state, near) in states.iter_mut().zip(lists) {
-                [*state] = g.call(self.round, [near, *state]);
+            for (node, (next, &state)) in next.iter_mut().zip(&states).enumerate() {
+                let near = neighbours.list(g, vector(self.width), node, &states);
+                [*next] = g.call(self.round, [near, state]);
             }
+            std::mem::swap(&mut states, &mut next);
         }
         states
     }

@@ -3,38 +3,61 @@
 //! A layer takes one value per node, and per node the numbers of its neighbours. Nodes of any degree share a batch, and so do the
 //! nodes of all graphs; no layer pads a list or writes a row per edge.
 
+mod attention;
 mod gated;
 
+pub use attention::{GraphAttention, GraphAttentionOptions};
 pub use gated::{GatedGraph, GatedSum};
 
 use autobatch_ir::{Graph, Type, Value};
 use std::panic::Location;
 
-/// For each node the list of its neighbours' values. An invalid neighbour fails the graph and gives no lists.
-#[track_caller]
-fn lists_of<'g>(
-    g: &'g Graph,
-    element: Type,
-    nodes: &[Value<'g>],
-    neighbours: &[impl AsRef<[u32]>],
-) -> Option<Vec<Value<'g>>> {
-    let caller = Location::caller();
-    if nodes.len() != neighbours.len() {
-        let message =
-            format!("{} nodes need as many lists of neighbours, found {}", nodes.len(), neighbours.len());
-        let _ = g.refuse("graph layer", &message, "give one list of neighbours for each node", caller);
-        return None;
-    }
-    let mut lists = Vec::with_capacity(nodes.len());
-    for (node, near) in neighbours.iter().enumerate() {
-        let near = near.as_ref();
-        if let Some(&wrong) = near.iter().find(|&&at| at as usize >= nodes.len()) {
-            let message =
-                format!("node {node} has the neighbour {wrong}, but there are {} nodes", nodes.len());
+/// Whether the list of a node begins with the node itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Itself {
+    /// Only if it is its own neighbour.
+    AsGiven,
+    /// Always, and once.
+    First,
+}
+
+/// The lists of the neighbours' values of each node.
+struct Neighbours<'n, N> {
+    near: &'n [N],
+    itself: Itself,
+}
+
+impl<'n, N: AsRef<[u32]>> Neighbours<'n, N> {
+    /// The neighbours of `nodes` nodes. An invalid neighbour fails the graph and gives nothing.
+    #[track_caller]
+    fn new(g: &Graph, nodes: usize, near: &'n [N], itself: Itself) -> Option<Self> {
+        let caller = Location::caller();
+        if nodes != near.len() {
+            let message = format!("{nodes} nodes need as many lists of neighbours, found {}", near.len());
+            let _ = g.refuse("graph layer", &message, "give one list of neighbours for each node", caller);
+            return None;
+        }
+        let wrong = |near: &N| near.as_ref().iter().copied().find(|&at| at as usize >= nodes);
+        if let Some((node, wrong)) =
+            near.iter().map(wrong).enumerate().find_map(|(node, at)| Some((node, at?)))
+        {
+            let message = format!("node {node} has the neighbour {wrong}, but there are {nodes} nodes");
             let _ = g.refuse("graph layer", &message, "number the nodes of each graph from 0", caller);
             return None;
         }
-        lists.push(g.list_of(element, near.iter().map(|&at| nodes[at as usize])));
+        Some(Self { near, itself })
     }
-    Some(lists)
+
+    /// The list of the values that a node reads.
+    #[track_caller]
+    fn list<'g>(&self, g: &'g Graph, element: Type, node: usize, values: &[Value<'g>]) -> Value<'g> {
+        let near = self.near[node].as_ref().iter().map(|&at| at as usize);
+        match self.itself {
+            Itself::AsGiven => g.list_of(element, near.map(|at| values[at])),
+            Itself::First => {
+                let others = near.filter(|&at| at != node);
+                g.list_of(element, std::iter::once(node).chain(others).map(|at| values[at]))
+            }
+        }
+    }
 }

@@ -38,6 +38,44 @@ fn at(error: &EmitError, line: u32) {
 const NO_VALUES: [Value<'static>; 0] = [];
 
 #[test]
+fn heads_of_graph_attention_divide_its_width() {
+    let error = declaring(|m| GraphAttention::new(m, "g", 4, 6, 4));
+    assert!(
+        error.to_string().contains("expected a number of heads that divides the width 6, found 4"),
+        "{error}"
+    );
+    assert!(error.site.file.ends_with("errors.rs"), "{error}");
+}
+
+#[test]
+fn a_crf_has_one_tag_per_position() {
+    let error = emitting(
+        |m| Crf::new(m, "crf", 3),
+        |g, crf| {
+            let _ = crf.loss(g, [g.input(&[0.0; 3])], &[1, 2]);
+        },
+    );
+    assert!(error.to_string().contains("found 1 positions and 2 tags"), "{error}");
+}
+
+#[test]
+fn experts_exist_and_are_named_once() {
+    assert!(
+        declaring(|m| Experts::new(m, "e", &[2, 2], Activation::Relu, 0))
+            .to_string()
+            .contains("at least 1 expert")
+    );
+    for used in [&[][..], &[2], &[1, 1]] {
+        let declare = |m: &mut ModuleBuilder| Experts::new(m, "e", &[2, 2], Activation::Relu, 2);
+        let error = emitting(declare, |g, layer| {
+            let x = g.input(&[0.0; 2]);
+            let _ = layer.sparse(g, x, layer.gates(x), used);
+        });
+        assert!(error.to_string().contains("expected one or more different experts 0..2"), "{error}");
+    }
+}
+
+#[test]
 fn neighbours_must_exist() {
     let declare = |m: &mut ModuleBuilder| GatedGraph::new(m, "g", 4);
     let error = emitting(declare, |g, layer| {

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failure should stop the test")]
 
+mod crf;
 mod decoder;
 mod dropout;
 mod errors;

@@ -2,9 +2,10 @@
 
 use super::RunError;
 use super::error::zeros;
-use autobatch_ir::numeric::list;
 use autobatch_ir::numeric::product::{self, prod_chain};
-use autobatch_ir::plan::row_ops::{Noise, Scratch, attend_grad, map_element, row_op, seg_grad, seg_op};
+use autobatch_ir::plan::row_ops::{
+    Noise, Scratch, attend_grad, attend_pull, map_element, row_op, seg_grad, seg_op,
+};
 use autobatch_ir::plan::{
     Instr, Kernel, ListSource, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
 };
@@ -117,32 +118,20 @@ impl Lane {
                     self.set(*dst, bytemuck::cast_slice(&result));
                 }
                 Stage::SegGrad { .. } => self.fold_gradient(stage),
-                Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } => {
+                Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {
                     let [keys, values] = [*keys, *values].map(|port| self.list(&ListSource::Port(port)));
                     let width = |view: &Option<View>| view.map_or(0, |view| view.width as usize);
                     let mut made = [vec![0f32; width(dst)], vec![0f32; width(reader)]];
                     let [dq, row] = &mut made;
-                    attend_grad(
-                        self.floats(*query),
-                        [&keys, &values],
-                        self.floats(*dy),
-                        scale.get(),
-                        [dq, row],
-                    );
+                    attend_grad(*op, self.floats(*query), [&keys, &values], self.floats(*dy), [dq, row]);
                     self.set_wanted([*dst, *reader], made);
                 }
-                Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } => {
+                Stage::AttendPull { op, key, value, readers, key_dst, value_dst } => {
                     let readers = self.list(&ListSource::Port(*readers));
                     let dsts = [*key_dst, *value_dst];
                     let mut made = dsts.map(|view| vec![0f32; view.map_or(0, |view| view.width as usize)]);
                     let [dk, dv] = &mut made;
-                    list::pull_attention(
-                        self.floats(*key),
-                        self.floats(*value),
-                        &readers,
-                        scale.get(),
-                        [dk, dv],
-                    );
+                    attend_pull(*op, self.floats(*key), self.floats(*value), &readers, [dk, dv]);
                     self.set_wanted(dsts, made);
                 }
                 Stage::Lookup { param, index, dst } => {

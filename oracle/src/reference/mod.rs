@@ -27,9 +27,8 @@
 //! To the values of a list operand, it contributes once per use of the list in the body.
 //!
 //! Attention contributes to its keys and values by chains. All nodes of a signature that attend to a key together with a value,
-//! in lists that grew from the pair of lists that first held both, contribute *one* chain from `+0` of fused multiply-adds per
-//! use, in ascending order of nodes. It counts as a contribution of the last of them. A list that is made in a body belongs to
-//! one node.
+//! in whatever lists, contribute *one* chain from `+0` of fused multiply-adds per use, in ascending order of (node, position in
+//! the list). It counts as a contribution of the last of them. A list that is made in a body belongs to one node.
 //!
 //! A value without a path to a loss has no gradient. If another result of its node has one, the value's gradient counts
 //! as zeros (`+0`): an op applies its rule to them, and a call of the graph passes them to its body, where an infinite

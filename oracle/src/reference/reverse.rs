@@ -5,9 +5,9 @@ use super::derivative::{self, Addend, Link, Partial};
 use super::error::{Checked, RunError, RunFault, malformed};
 use super::frame::{Frame, Scope};
 use super::uses::{ParamUse, add};
-use autobatch_ir::graph::{Callee, GraphData, Lineage, Op};
+use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
 use autobatch_ir::id::{CellId, NodeId, ParamId, SigId, ValueId};
-use autobatch_ir::numeric::{Real, list, tree};
+use autobatch_ir::numeric::{Real, tree};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -131,18 +131,16 @@ enum Contribution<T> {
 /// The contributions of all nodes that attend to an item. Links descend by node.
 struct Chain<T> {
     key: ChainKey,
-    links: Vec<(T, Arc<[T]>)>,
+    links: Vec<Link<T>>,
 }
 
-/// A chain goes over the nodes of one signature, for one use of one operand. Its item has a place in the lists that first held
-/// it: lists that grew from these have the same chain.
+/// A chain goes over the nodes of one signature, for one use of one operand, that attend to the item together with a partner.
 #[derive(PartialEq, Eq)]
 struct ChainKey {
     sig: SigId,
     operand: usize,
     number: usize,
-    lists: [ValueId; 2],
-    place: usize,
+    partner: Operand,
 }
 
 impl<T: Real> Contribution<T> {
@@ -151,10 +149,8 @@ impl<T: Real> Contribution<T> {
             Self::Addend(addend) => return addend.elements(),
             Self::Chain(chain) => &chain.links,
         };
-        let mut sum = vec![T::ZERO; links.first().map_or(0, |link| link.1.len())];
-        for (factor, row) in links.iter().rev() {
-            list::add_weighted(&[*factor], row, &mut sum);
-        }
+        let mut sum = vec![T::ZERO; links.first().map_or(0, |link| link.row.len())];
+        links.iter().rev().for_each(|link| link.add_to(&mut sum));
         sum.into()
     }
 }
@@ -176,7 +172,6 @@ impl<T: Real> Pending<T> {
     }
 
     fn link(&mut self, slot: usize, key: ChainKey, link: Link<T>) {
-        let link = (link.factor, link.row);
         for known in &mut self.0[slot] {
             if let Contribution::Chain(chain) = known
                 && chain.key == key
@@ -283,7 +278,7 @@ fn distribute<T: Real>(
     }
     for (place, (operand, partial)) in operands.iter().zip(partials).enumerate().rev() {
         let Some(id) = operand.as_value() else { continue };
-        let mut lineage = None;
+        let mut partners = None;
         match (partial, &frame.slots[id.index()]) {
             (Partial::None, _) => {}
             (Partial::One(contribution), Some(Datum::Floats(_))) => pending.push(id.index(), contribution),
@@ -291,7 +286,7 @@ fn distribute<T: Real>(
                 for (item, (slot, addends)) in items.iter().zip(contributions).enumerate().rev() {
                     for (number, addend) in addends.into_iter().enumerate().rev() {
                         let at = Receiver { node, operand: place, list: id, item, number };
-                        receive(frame, at, slot.index(), addend, &mut lineage, pending);
+                        receive(frame, at, slot.index(), addend, &mut partners, pending);
                     }
                 }
             }
@@ -312,13 +307,13 @@ struct Receiver {
 }
 
 /// Adds a contribution to an item of a list. A link leaves a body if both lists are ports of it, and joins a chain in the graph.
-/// `lineage` is that of the list and an earlier partner.
+/// `partners` holds an earlier partner with its items.
 fn receive<T: Real>(
     frame: &Frame<'_, T>,
     at: Receiver,
     slot: usize,
     addend: Addend<T>,
-    lineage: &mut Option<Lineage>,
+    partners: &mut Option<(ValueId, Vec<Operand>)>,
     pending: &mut Pending<T>,
 ) {
     let Addend::Link(link) = addend else { return pending.add(slot, addend) };
@@ -326,15 +321,14 @@ fn receive<T: Real>(
     let sigs = &frame.scope.graph.sigs;
     match partner {
         Some(partner) if frame.is_graph() => {
-            let lists = [at.list, partner];
-            if lineage.as_ref().is_none_or(|known| known.pairs()[0] != lists) {
-                *lineage = Some(frame.arena.lineage(lists, sigs));
+            if partners.as_ref().is_none_or(|known| known.0 != partner) {
+                *partners = Some((partner, frame.arena.items(partner, sigs).into_owned()));
             }
-            let Some(lineage) = lineage else { return };
-            let lists = lineage.first_with(at.item);
+            let items = partners.iter().flat_map(|(_, items)| items);
+            let Some(&partner) = items.clone().nth(at.item) else { return };
             let sig = frame.arena.node(at.node).sig;
-            let Receiver { operand, item: place, number, .. } = at;
-            pending.link(slot, ChainKey { sig, operand, number, lists, place }, link);
+            let Receiver { operand, number, .. } = at;
+            pending.link(slot, ChainKey { sig, operand, number, partner }, link);
         }
         Some(partner) if [at.list, partner].iter().all(|list| list.index() < frame.lists.len()) => {
             pending.add(slot, Addend::Link(Link { partner: partner.index(), ..link }));

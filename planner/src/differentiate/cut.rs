@@ -289,7 +289,7 @@ fn pull_kernel(
     result: u32,
     contributions: [Option<ResultRole>; 2],
 ) -> Kernel {
-    let &PendingPull { scale, lists, reader } = pending;
+    let &PendingPull { op, lists, reader } = pending;
     let width = Shape::new(&[reader.width]).expect("a register has a shape");
     let readers = Type { is_list: true, ..Type::new(DType::F32, width) };
     let types = lists.map(|list| list.1);
@@ -310,7 +310,7 @@ fn pull_kernel(
         ports: 3,
         params: Vec::new(),
         regs,
-        stages: vec![Stage::AttendPull { scale, key, value, readers: RegId(2), key_dst, value_dst }],
+        stages: vec![Stage::AttendPull { op, key, value, readers: RegId(2), key_dst, value_dst }],
         results,
         source: false,
         roles: Some(Roles {

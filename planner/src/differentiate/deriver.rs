@@ -2,7 +2,7 @@
 
 use crate::ids::ContributionId;
 use crate::kernels::compile::{Builder, Value};
-use autobatch_ir::graph::{Float, ListFold, Op};
+use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
     Code, Instr, ListSource, ParamPort, ReductionSum, RegId, RegKind, Source, Stage, View,
 };
@@ -77,7 +77,8 @@ pub(super) struct PendingReduction {
 
 /// An attention whose keys and values pull their gradients.
 pub(super) struct PendingPull {
-    pub(super) scale: Float,
+    /// The attention.
+    pub(super) op: Op,
     /// The ports of keys and values, and the types of their items.
     pub(super) lists: [(RegId, Type); 2],
     /// The row of a reader.

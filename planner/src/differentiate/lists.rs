@@ -8,7 +8,7 @@ use super::deriver::{Deriver, Partial, PendingPull, PortUse, Refused, SCALAR, fl
 use super::tape::Applied;
 use crate::kernels::compile::Value;
 use autobatch_ir::graph::{Binary, Compare, Float, ListFold, Op, Unary};
-use autobatch_ir::numeric::list::READER_NUMBERS;
+use autobatch_ir::plan::row_ops::reader_width;
 use autobatch_ir::plan::{Code, ListSource, RegId, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
@@ -22,12 +22,12 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
     }
     let dy = this.b.one_view(dy);
     if let (
-        Op::Attend { scale },
+        Op::Attend { .. } | Op::GraphAttend { .. },
         [query, Value::List(ListSource::Port(keys), key), Value::List(ListSource::Port(values), value)],
     ) = (at.op, &at.operands[..])
     {
         let query = this.b.one_view(query.clone());
-        return Ok(attention(this, scale, query, dy, [(*keys, *key), (*values, *value)], &at.needs));
+        return Ok(attention(this, at, query, dy, [(*keys, *key), (*values, *value)]));
     }
     if let Some(partials) = through_ports(this, at, dy) {
         return Ok(partials);
@@ -82,6 +82,19 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
             let dq = Partial::One(Value::Pieces(vec![dst], *key));
             Ok(vec![dq, many(dk, *key), many(dv, *value)])
         }
+        (
+            Op::GraphAttend { slope },
+            [query, Value::List(ListSource::Views(keys), key), Value::List(ListSource::Views(values), value)],
+        ) => {
+            let query = this.b.one_view(query.clone());
+            let (ds, dv) = graph_attention(this, slope, query, [keys, values], dy);
+            let dst = this.b.temp(*key);
+            let (op, lists) = (Op::ListFold(ListFold::Sum), vec![ListSource::Views(ds.clone())]);
+            this.b.stages.push(Stage::Seg { op, query: None, lists, elements: vec![*key], dst });
+            let dq = Partial::One(Value::Pieces(vec![dst], *key));
+            let of_values = |pieces| vec![Value::Pieces(pieces, *value)];
+            Ok(vec![dq, many(ds, *key), Partial::Many(dv.into_iter().map(of_values).collect())])
+        }
         _ => Err(refused),
     }
 }
@@ -108,27 +121,70 @@ fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<P
 /// The gradient of attention over lists that came through ports. Keys and values pull theirs from the rows of readers.
 fn attention(
     this: &mut Deriver<'_>,
-    scale: Float,
+    at: &Applied,
     query: View,
     dy: View,
     lists: [(RegId, Type); 2],
-    needs: &[bool],
 ) -> Vec<Partial> {
-    let [needs_query, needs_lists @ ..] = needs else { unreachable!("attention has a query") };
+    let op = at.op;
+    let [needs_query, needs_lists @ ..] = &at.needs[..] else { unreachable!("attention has a query") };
     let key = lists[0].1;
     let dst = needs_query.then(|| this.b.temp(key));
     let is_read = needs_lists.contains(&true);
-    let reader = is_read.then(|| this.b.temp(floats(query.width + dy.width + READER_NUMBERS as u32)));
+    let reader = is_read.then(|| {
+        let width = reader_width(op, [query.width, dy.width]).expect("the op is an attention");
+        this.b.temp(floats(width as u32))
+    });
     let [keys, values] = lists.map(|list| list.0);
-    this.b.stages.push(Stage::AttendGrad { scale, query, keys, values, dy, dst, reader });
+    this.b.stages.push(Stage::AttendGrad { op, query, keys, values, dy, dst, reader });
     let number = this.pulls.len();
-    this.pulls.extend(reader.map(|reader| PendingPull { scale, lists, reader }));
+    this.pulls.extend(reader.map(|reader| PendingPull { op, lists, reader }));
     let of_query = dst.map_or(Partial::None, |view| Partial::One(Value::Pieces(vec![view], key)));
     let of_lists = needs_lists.iter().enumerate().map(|(side, &needs)| match needs {
         true => Partial::Port(vec![PortUse::Pulled(number, side)]),
         false => Partial::None,
     });
     std::iter::once(of_query).chain(of_lists).collect()
+}
+
+/// For each item the gradient of its sum with the query, and that of its value in one piece per head.
+fn graph_attention(
+    this: &mut Deriver<'_>,
+    slope: Float,
+    query: View,
+    [keys, values]: [&[View]; 2],
+    dy: View,
+) -> (Vec<View>, Vec<Vec<View>>) {
+    let (heads, flat) = (query.width, floats(query.width));
+    let group = dy.width / heads;
+    let part = |of: View, head: u32| sub(of, head * group, group);
+    let sums: Vec<View> = keys
+        .iter()
+        .map(|&key| this.binary(Binary::Add, Source::View(query), Source::View(key), flat))
+        .collect();
+    let score = |&sum: &View| this.instr(Code::LeakyRelu(slope), vec![Source::View(sum)], flat);
+    let scores: Vec<View> = sums.iter().map(score).collect();
+    let weights = weights_of(this, &scores);
+    let slopes = |value: &View| {
+        let dots = (0..heads).map(|head| this.dot(part(dy, head), part(*value, head))).collect();
+        this.b.one_view(Value::Pieces(dots, flat))
+    };
+    let dw: Vec<View> = values.iter().map(slopes).collect();
+    let through = |this: &mut Deriver<'_>, (sum, ds): (&View, View)| {
+        let above = this.comparison(Compare::Gt, Source::View(*sum), number(0.0), flat.shape);
+        let factor = this.choose(Source::View(above), number(1.0), number(slope.get()), flat);
+        this.binary(Binary::Mul, Source::View(ds), Source::View(factor), flat)
+    };
+    let ds = through_softmax(this, &weights, &dw);
+    let ds = sums.iter().zip(ds).map(|of| through(this, of)).collect();
+    let value = |weights: &View| {
+        let piece = |head| {
+            let (weight, dy) = (Source::Scalar(sub(*weights, head, 1)), Source::View(part(dy, head)));
+            this.binary(Binary::Mul, weight, dy, floats(group))
+        };
+        (0..heads).map(piece).collect()
+    };
+    (ds, weights.iter().map(value).collect())
 }
 
 fn many(views: Vec<View>, ty: Type) -> Partial {

@@ -169,15 +169,19 @@ impl Selection {
         selection
     }
 
-    /// Selects the default passes of a mode for this graph. If at least half of the nodes call cells, the model already chose
-    /// what belongs together, and only the passes between cells are worth their time.
+    /// Selects the default passes of a mode for this graph. If at least half of the nodes besides lists call cells, the model
+    /// already chose what belongs together, and only the passes between cells are worth their time.
     #[must_use]
     pub fn of_graph(graph: &GraphData, mode: Mode) -> Self {
-        let is_cell = |sig: &Signature| matches!(sig.callee, Callee::Cell(_));
-        let is_cell: Vec<bool> = graph.sigs.items().iter().map(is_cell).collect();
-        let cells = graph.arena.nodes().iter().filter(|node| is_cell[node.sig.index()]).count();
+        let weight = |sig: &Signature| match sig.callee {
+            Callee::Cell(_) => 1,
+            Callee::Op(_) if sig.is_list() => 0,
+            Callee::Op(_) => -1,
+        };
+        let weights: Vec<i64> = graph.sigs.items().iter().map(weight).collect();
+        let cells_beyond_ops: i64 = graph.arena.nodes().iter().map(|node| weights[node.sig.index()]).sum();
         let mut selection = Self::of_mode(mode);
-        if 2 * cells >= graph.arena.len() {
+        if cells_beyond_ops >= 0 {
             selection.on.iter_mut().zip(PASSES).for_each(|(on, pass)| *on &= pass.between_cells);
         }
         selection

@@ -43,7 +43,7 @@ fn mutated_texts_parse_or_are_rejected_within_bounds() {
     assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were valid");
 }
 
-const HEAD: &str = "autobatch plan 4 module\"\"structure 0x0 mode infer ";
+const HEAD: &str = "autobatch plan 5 module\"\"structure 0x0 mode infer ";
 const BIND: &str = "bind words 0 floats 0 ";
 const SLAB: &str = "slab s0 value{a:f32}x9 ";
 const KERNEL: &str = "kernel k0 f(){return}";

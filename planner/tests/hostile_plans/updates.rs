@@ -97,7 +97,7 @@ fn mutated_documents_are_refused_or_sound() {
 #[test]
 fn large_texts_of_many_updates_stay_within_bounds() {
     const N: usize = 70_000;
-    let head = |stores: &str| format!("autobatch update 4 module\"\"{stores}bind floats 0 ");
+    let head = |stores: &str| format!("autobatch update 5 module\"\"{stores}bind floats 0 ");
     let kernel = head("") + "kernel k0 f(){return}";
     let repeated = |head: String, piece: &str, tail: &str| head + &piece.repeat(N) + tail;
     let numbered = |head: String| (0..N).fold(head, |text, n| text + &format!("sumsq->c{n}<-"));

@@ -2,7 +2,7 @@
 
 use autobatch_ir::plan::Plan;
 
-const TEXT: &str = "autobatch plan 4
+const TEXT: &str = "autobatch plan 5
 module \"m\" structure 0x1 mode infer
 store @w param f32[4,6]
 bind words 3 floats 0
@@ -59,10 +59,10 @@ fn an_error_shows_the_line_and_says_what_to_do() {
 #[test]
 fn each_mistake_is_named() {
     for (from, to, said) in [
-        ("autobatch plan 4", "plan 1", "begin the text with 'autobatch plan 4'"),
-        ("plan 4", "plan 2", "expected version 4, found 2"),
-        ("plan 4", "plan 2", "plan the graph again with this version of autobatch"),
-        ("autobatch plan 4", "autobatch graph 2", "this is a graph, not a plan"),
+        ("autobatch plan 5", "plan 1", "begin the text with 'autobatch plan 5'"),
+        ("plan 5", "plan 2", "expected version 5, found 2"),
+        ("plan 5", "plan 2", "plan the graph again with this version of autobatch"),
+        ("autobatch plan 5", "autobatch graph 2", "this is a graph, not a plan"),
         ("mode infer", "mode inferr", "the modes are infer, train and grow"),
         ("0x1", "1", "the structure is no hash of 128 bits"),
         ("param f32", "parameter f32", "expected param, table, grad or state, found 'parameter'"),

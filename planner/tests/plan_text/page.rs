@@ -11,7 +11,7 @@ fn examples(kind: &str) -> Vec<&'static str> {
     PAGE.split(&fence).skip(1).map(|rest| rest.split("\n```").next().expect("a fence is closed")).collect()
 }
 
-const HEAD: &str = "autobatch plan 4 module \"page\" structure 0x0 mode infer ";
+const HEAD: &str = "autobatch plan 5 module \"page\" structure 0x0 mode infer ";
 const TAIL: &str = "certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
 
 /// The text around an example of each kind.

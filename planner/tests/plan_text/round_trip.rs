@@ -125,7 +125,7 @@ fn runs_too_long_for_a_reader_to_believe_are_cut() {
 #[test]
 fn tables_of_results_come_before_those_of_operands() {
     use autobatch_ir::plan::{Address, Place};
-    let text = "autobatch plan 4 module \"m\" structure 0x0 mode infer bind words 0 floats 0 \
+    let text = "autobatch plan 5 module \"m\" structure 0x0 mode infer bind words 0 floats 0 \
         slab s0 value {a: f32} x9 kernel k0 f () { return } wave 0 f0 k0 x2 -> s0.a{4 2} <- s0.a{7 1} \
         certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
     let plan = parsed("results", text);

@@ -174,6 +174,21 @@ fn attend(
     graph.emit(py, |g| wrap(graph, g.attend(query.get(g)?, keys.get(g)?, values.get(g)?, scale)))
 }
 
+/// Attention of a node over its neighbours: the sum of `softmax(leaky_relu(query + key)) * value` over lists of keys and values. The
+/// query and the keys have one number for each head, and a value has one group of elements for each head.
+#[pyfunction]
+#[pyo3(signature = (query, keys, values, slope = 0.2))]
+fn graph_attend(
+    py: Python<'_>,
+    query: &PyValue,
+    keys: &PyValue,
+    values: &PyValue,
+    slope: f32,
+) -> PyResult<PyValue> {
+    let graph = &query.graph;
+    graph.emit(py, |g| wrap(graph, g.graph_attend(query.get(g)?, keys.get(g)?, values.get(g)?, slope)))
+}
+
 /// The sum of values, in their order.
 #[pyfunction]
 fn total(values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
@@ -208,5 +223,6 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(weighted_sum, m)?)?;
     m.add_function(wrap_pyfunction!(softmax_sum, m)?)?;
     m.add_function(wrap_pyfunction!(attend, m)?)?;
+    m.add_function(wrap_pyfunction!(graph_attend, m)?)?;
     m.add_function(wrap_pyfunction!(total, m)?)
 }

@@ -8,8 +8,8 @@ use super::program::RegisterLocation;
 use super::tile::{StageScratch, Strip, Tile};
 use crate::kernels::list_gradients::{self, FoldGradient};
 use crate::kernels::{
-    Attention, AttentionGradient, AttentionPull, AttentionSpace, GatheredFold, PackedLists, StageSpace,
-    Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
+    Attending, Attention, AttentionGradient, AttentionPull, AttentionSpace, GatheredFold, GraphAttention,
+    PackedLists, StageSpace, Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
 };
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{List, ListSource, RegId, Stage, StepOperand, View};
@@ -41,11 +41,9 @@ impl<'a> Tile<'a> {
         if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
             return self.fold_rows(fold, port.index(), dst, space);
         }
-        if let (Op::Attend { scale }, Some(query), [ListSource::Port(keys), ListSource::Port(values)]) =
-            (op, query, lists)
-        {
+        if let (Some(query), [ListSource::Port(keys), ListSource::Port(values)]) = (query, lists) {
             let ports = [keys, values].map(|port| port.index());
-            return self.attend(scale.get(), query, ports, dst, space, attentions);
+            return self.attend(op, query, ports, dst, space, attentions);
         }
         let to = self.strip(dst);
         let query = query.map(|view| (self.strip(view), view.width as usize));
@@ -71,7 +69,7 @@ impl<'a> Tile<'a> {
     /// Computes the attention over the lists at two ports.
     fn attend(
         &self,
-        scale: f32,
+        op: Op,
         query: View,
         ports: [usize; 2],
         dst: View,
@@ -79,16 +77,26 @@ impl<'a> Tile<'a> {
         attentions: &mut Attentions<'_, 'a>,
     ) {
         let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
-        let attention = Attention {
-            query: self.strided(query),
-            keys: self.listed(ports[0], query.width),
-            values: self.listed(ports[1], dst.width),
-            lists: &lists,
-            scale,
-            out: self.strided_mut(dst),
-        };
+        let (out, isa) = (self.strided_mut(dst), self.step.isa);
+        let query = self.strided(query);
+        let [keys, values] = [(0, query.width as u32), (1, dst.width)];
+        let [keys, values] = [keys, values].map(|(port, width)| self.listed(ports[port], width));
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { attend_unchecked(self.step.isa, &attention, attentions.next(&mut space.attention)) };
+        unsafe {
+            match op {
+                Op::Attend { scale } => {
+                    let scale = scale.get();
+                    let attention = Attention { query, keys, values, lists: &lists, scale, out };
+                    attend_unchecked(isa, &attention, attentions.next(&mut space.attention));
+                }
+                Op::GraphAttend { slope } => {
+                    let lanes = Attending { query, keys, values, lists: &lists, slope: slope.get() };
+                    GraphAttention::Forward { lanes, out }.compute_unchecked(isa, &mut space.graph);
+                }
+                // Rule P13 allows no other op with a query.
+                _ => {}
+            }
+        }
         space.attended = recycled(lists);
     }
 
@@ -99,41 +107,61 @@ impl<'a> Tile<'a> {
         space: &mut StageScratch,
         attentions: &mut Attentions<'_, 'a>,
     ) {
-        let &Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } = stage else { return };
+        let &Stage::AttendGrad { op, query, keys, values, dy, dst, reader } = stage else { return };
         let ports = [keys, values].map(RegId::index);
         let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
-        let gradient = AttentionGradient {
-            query: self.strided(query),
-            dy: self.strided(dy),
-            keys: self.listed(ports[0], query.width),
-            values: self.listed(ports[1], dy.width),
-            lists: &lists,
-            scale: scale.get(),
-            out: dst.map(|dst| self.strided_mut(dst)),
-            readers: reader.map(|reader| self.strided_mut(reader)),
-        };
+        let keys = self.listed(ports[0], query.width);
+        let values = self.listed(ports[1], dy.width);
+        let [query, dy] = [query, dy].map(|view| self.strided(view));
+        let [out, readers] = [dst, reader].map(|view| view.map(|view| self.strided_mut(view)));
+        let isa = self.step.isa;
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { gradient.compute_unchecked(self.step.isa, attentions.next(&mut space.attention)) };
+        unsafe {
+            match op {
+                Op::Attend { scale } => {
+                    let (lists, scale) = (&lists[..], scale.get());
+                    let gradient = AttentionGradient { query, dy, keys, values, lists, scale, out, readers };
+                    gradient.compute_unchecked(isa, attentions.next(&mut space.attention));
+                }
+                Op::GraphAttend { slope } => {
+                    let lanes = Attending { query, keys, values, lists: &lists, slope: slope.get() };
+                    let gradient = GraphAttention::Gradient { lanes, dy, out, readers };
+                    gradient.compute_unchecked(isa, &mut space.graph);
+                }
+                // Rule P38 allows no other op.
+                _ => {}
+            }
+        }
         space.attended = recycled(lists);
     }
 
     /// Computes the reverse of attention for keys and values.
     pub(super) fn pull(&self, stage: &Stage, space: &mut StageScratch, attentions: &mut Attentions<'_, 'a>) {
-        let &Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } = stage else { return };
+        let &Stage::AttendPull { op, key, value, readers, key_dst, value_dst } = stage else { return };
         let port = readers.index();
         let width = self.step.kernel.regs[port].ty.shape.elements() as u32;
         let mut lists = recycled::<_, List<'a>>(std::mem::take(&mut space.readers));
         lists.extend(self.lanes.clone().map(|lane| self.list_of_lane(port, lane)));
-        let pull = AttentionPull {
-            key: self.strided(key),
-            value: self.strided(value),
-            readers: self.listed(port, width),
-            lists: &lists,
-            scale: scale.get(),
-            out: [key_dst, value_dst].map(|dst| dst.map(|dst| self.strided_mut(dst))),
-        };
+        let [key, value] = [key, value].map(|view| self.strided(view));
+        let readers = self.listed(port, width);
+        let out = [key_dst, value_dst].map(|dst| dst.map(|dst| self.strided_mut(dst)));
+        let (isa, of) = (self.step.isa, &lists[..]);
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { pull.compute_unchecked(self.step.isa, attentions.next(&mut space.attention)) };
+        unsafe {
+            match op {
+                Op::Attend { scale } => {
+                    let pull = AttentionPull { key, value, readers, lists: of, scale: scale.get(), out };
+                    pull.compute_unchecked(isa, attentions.next(&mut space.attention));
+                }
+                Op::GraphAttend { slope } => {
+                    let slope = slope.get();
+                    let pull = GraphAttention::Pull { key, value, readers, lists: of, slope, out };
+                    pull.compute_unchecked(isa, &mut space.graph);
+                }
+                // Rule P38 allows no other op.
+                _ => {}
+            }
+        }
         space.readers = recycled(lists);
     }
 

@@ -3,7 +3,9 @@
 use super::prepared::{PreparedSteps, StepArgs, writes_directly};
 use super::program::Program;
 use super::shards;
-use crate::kernels::{AttentionSpace, GRADIENT_SCRATCH_FLOATS, PRODUCT_SCRATCH_FLOATS, PackedWeights};
+use crate::kernels::{
+    AttentionSpace, GRADIENT_SCRATCH_FLOATS, GraphSpace, PRODUCT_SCRATCH_FLOATS, PackedWeights,
+};
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::{
     Footprint, Kernel, ListSource, ParamPort, Plan, ReductionSum, RegId, Stage, Step, StoreId, Verified,
@@ -35,6 +37,7 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
         });
         tile = tile.max(own.tile(step.rows));
         attention.add(plan, step, kernel);
+        attention.add_graphs(plan, step, kernel, own.tile_rows);
         for part in &own.packed {
             let store = plan.stores(step)[part.port.index()];
             if packed.insert(PackedPart { store, port: ParamPort(0), ..*part }) {
@@ -109,9 +112,23 @@ struct AttentionBytes {
     /// By the number of an attention among those of its step, the most that one needs.
     packed: Vec<u64>,
     shared: u64,
+    /// The most that a graph attention needs.
+    graph: u64,
 }
 
 impl AttentionBytes {
+    fn add_graphs(&mut self, plan: &Plan, step: &Step, kernel: &Kernel, tile_rows: u32) {
+        for (port, heads) in kernel.stages.iter().filter_map(graph_lists) {
+            let operand = plan.operands(step)[port.index()];
+            let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len() as u64);
+            let (longest, all) =
+                (0..step.rows).map(length).fold((0, 0), |(longest, all), own| (own.max(longest), all + own));
+            let lanes = u64::from(tile_rows.min(step.rows));
+            let items = longest.saturating_mul(lanes).min(all);
+            self.graph = self.graph.max(GraphSpace::bytes(items, lanes, u64::from(heads)));
+        }
+    }
+
     fn add(&mut self, plan: &Plan, step: &Step, kernel: &Kernel) {
         let lists = kernel.stages.iter().filter_map(packed_lists);
         for (number, (port, width)) in lists.enumerate() {
@@ -128,7 +145,8 @@ impl AttentionBytes {
     }
 
     fn total(&self) -> u64 {
-        self.packed.iter().fold(self.shared, |sum, &bytes| sum.saturating_add(bytes))
+        let shared = self.shared.saturating_add(self.graph);
+        self.packed.iter().fold(shared, |sum, &bytes| sum.saturating_add(bytes))
     }
 }
 
@@ -139,8 +157,25 @@ fn packed_lists(stage: &Stage) -> Option<(RegId, u32)> {
             [ListSource::Port(keys), ListSource::Port(_)] => Some((keys, query.width)),
             _ => None,
         },
-        Stage::AttendGrad { query, keys, dy, .. } => Some((*keys, query.width + dy.width)),
-        Stage::AttendPull { key, value, readers, .. } => Some((*readers, key.width + value.width)),
+        Stage::AttendGrad { op: Op::Attend { .. }, query, keys, dy, .. } => {
+            Some((*keys, query.width + dy.width))
+        }
+        Stage::AttendPull { op: Op::Attend { .. }, key, value, readers, .. } => {
+            Some((*readers, key.width + value.width))
+        }
+        _ => None,
+    }
+}
+
+/// The port of the lists that a graph attention goes over, and its heads.
+fn graph_lists(stage: &Stage) -> Option<(RegId, u32)> {
+    match stage {
+        Stage::Seg { op: Op::GraphAttend { .. }, query: Some(query), lists, .. } => match lists[..] {
+            [ListSource::Port(keys), ListSource::Port(_)] => Some((keys, query.width)),
+            _ => None,
+        },
+        Stage::AttendGrad { op: Op::GraphAttend { .. }, query, keys, .. } => Some((*keys, query.width)),
+        Stage::AttendPull { op: Op::GraphAttend { .. }, key, readers, .. } => Some((*readers, key.width)),
         _ => None,
     }
 }

@@ -9,7 +9,9 @@ use super::memory::FieldMemory;
 use super::prepared::{PreparedSteps, StepArgs, recycled};
 use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
 use crate::kernels::list_gradients::FoldSpace;
-use crate::kernels::{Aligned, AttentionSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch};
+use crate::kernels::{
+    Aligned, AttentionSpace, GraphSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch,
+};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Group, Inputs, Kernel, List, Origin, Place, Plan, RegId, Stage, StepOperand, View};
 use autobatch_ir::types::Type;
@@ -100,6 +102,7 @@ pub(super) struct StageScratch {
     pub(super) expanded: [Vec<u32>; 2],
     pub(super) fold: FoldSpace,
     pub(super) attention: AttentionSpace,
+    pub(super) graph: GraphSpace,
     /// The lists that the attentions of a step packed.
     pub(super) packed: Vec<PackedLists<'static>>,
     /// The lists of the keys and values of each lane.

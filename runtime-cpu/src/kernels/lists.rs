@@ -6,7 +6,7 @@
 
 use super::isa::compiled_per_isa;
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::numeric::{list, row, scalar};
+use autobatch_ir::numeric::{graph_attention, list, row, scalar};
 
 compiled_per_isa! {
     /// Returns the fold over lists for an instruction set: `out = op(query, first, second)`.
@@ -40,6 +40,7 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
             list::attention_weights(query, first, scale.get(), weights);
             weighted_by(weights, 1, second, out);
         }
+        Op::GraphAttend { slope } => graph_attention::attend(query, first, second, slope.get(), out),
         _ => {}
     }
 }

@@ -15,6 +15,7 @@ pub mod elementwise;
 mod error;
 pub(crate) mod fused_update;
 mod gathered_fold;
+mod graph_attention;
 mod isa;
 mod kernel_set;
 mod lanes;
@@ -41,6 +42,7 @@ pub(crate) use attention::{
 };
 pub use error::KernelError;
 pub(crate) use gathered_fold::{GatheredFold, gathered_fold_unchecked};
+pub(crate) use graph_attention::{Attending, GraphAttention, GraphSpace};
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
 pub use memory::Scratch;
 pub(crate) use memory::{Aligned, prefetch};

@@ -4,13 +4,14 @@
 //! pads a copy of its row with `-inf` to a whole group of lanes: `-inf` is the identity of the maximum and adds `+0` to
 //! a sum of exponentials, whose lanes never hold `-0`. So vectors compute the last elements of a row too.
 //!
-//! [`run`] has no variant of ops that only move words, draw noise or sort. Its caller uses `plan::row_ops` for them.
+//! [`run`] has no variant of ops that draw noise or sort, and of those that move words only the repetition of each number of a
+//! column, which the reverse of a sum of rows is. Its caller uses `plan::row_ops` for them.
 
 use super::elementwise::{Elements, ElementsMut};
 use super::isa::{Isa, compiled_per_isa};
 use autobatch_ir::graph::{Fold, Op, Over};
 use autobatch_ir::numeric::{loss, row, scalar};
-use autobatch_ir::types::Type;
+use autobatch_ir::types::{Shape, Type};
 
 /// Exponentials are computed in chunks of this many elements; a multiple of the lanes.
 const MAX_PADDED: usize = 256;
@@ -109,6 +110,9 @@ impl Work {
                         Fold::Min => by_rows!(self, width, |x, out| out[0] = row::min(x)),
                     }
                 }
+                Op::Broadcast(to) if repeats_a_column(self.first.1.shape, to) => {
+                    by_rows!(self, 1, |x, out| out.fill(x[0]));
+                }
                 Op::Softmax => by_rows!(self, width, |x, out| softmax(x, out, space)),
                 Op::LogSoftmax => by_rows!(self, width, |x, out| {
                     let (top, log) = max_and_log_sum(x, space);
@@ -153,6 +157,11 @@ impl Work {
         // SAFETY: the caller guarantees the rows of the result.
         unsafe { std::slice::from_raw_parts_mut(self.out.base.add(lane * self.out.stride), self.width) }
     }
+}
+
+/// Whether a broadcast repeats the elements of rows of one element each.
+fn repeats_a_column(from: Shape, to: Shape) -> bool {
+    from.width() == 1 && from.rank() == to.rank() && from.without_last() == to.without_last()
 }
 
 /// Computes [`row::max_and_log_sum`] with exponentials in whole groups of lanes.

@@ -17,7 +17,7 @@ fn module(len: usize) -> Arc<Module> {
 /// An update plan for one parameter with two states.
 fn text(len: usize, kernel: &str, updates: &str) -> String {
     format!(
-        "autobatch update 4 module \"fused\"\n\
+        "autobatch update 5 module \"fused\"\n\
          store @w param f32[{len}] store @w.a state @w f32[{len}] store @w.b state @w f32[{len}]\n\
          store @w.grad grad @w f32[{len}]\nbind floats 2\n{kernel}\n{updates}"
     )

@@ -7,7 +7,8 @@ use crate::module::Program;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{ListSource, Stage, View};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, SEG_FOLD, SEG_FOLD_GRAD, WEIGHTED_SUM, WEIGHTED_SUM_GRAD,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, SEG_FOLD,
+    SEG_FOLD_GRAD, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD,
 };
 
 const fn number(fold: ListFold) -> u32 {
@@ -15,6 +16,30 @@ const fn number(fold: ListFold) -> u32 {
         ListFold::Sum => 0,
         ListFold::Mean => 1,
         ListFold::Max => 2,
+    }
+}
+
+/// A kind of attention.
+struct Kind {
+    /// The bits of its scale or slope.
+    number: u32,
+    /// The numbers of scratch space for an item.
+    heads: u64,
+    /// Forward, for queries, for keys and values.
+    templates: [Template; 3],
+}
+
+/// The kind of an attention whose query or key is a view; `None` if the op is none.
+fn kind(op: Op, key: View) -> Option<Kind> {
+    match op {
+        Op::Attend { scale } => {
+            Some(Kind { number: scale.bits(), heads: 1, templates: [ATTEND, ATTEND_GRAD, ATTEND_PULL] })
+        }
+        Op::GraphAttend { slope } => {
+            let templates = [GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL];
+            Some(Kind { number: slope.bits(), heads: key.width.into(), templates })
+        }
+        _ => None,
     }
 }
 
@@ -38,16 +63,18 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
             views(lanes, &mut record, &late, &[scores, values]);
             lanes.segment(Program::Fixed(WEIGHTED_SUM), &record, dst.width)
         }
-        (Op::Attend { scale }, [keys, values]) => {
+        (Op::Attend { .. } | Op::GraphAttend { .. }, [keys, values]) => {
             let Some(query) = *query else { return Ok(()) };
-            let items = items(lanes, keys);
-            let scores = lanes.more_scratch(items)?;
-            let mut record = Record::new(&[1, query.width, dst.width, scale.bits(), scores]);
+            let Some(Kind { number, heads, templates: [template, ..] }) = kind(*op, query) else {
+                return Ok(());
+            };
+            let scores = lanes.more_scratch(items(lanes, keys) * heads)?;
+            let mut record = Record::new(&[1, query.width, dst.width, number, scores]);
             record.all(&lanes.address(query));
             let late = [list(lanes, &mut record, keys)?, list(lanes, &mut record, values)?];
             record.all(&to);
             views(lanes, &mut record, &late, &[keys, values]);
-            lanes.segment(Program::Fixed(ATTEND), &record, 1)
+            lanes.segment(Program::Fixed(template), &record, 1)
         }
         // Rule P13 allows no other op.
         _ => Ok(()),
@@ -85,32 +112,34 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
 
 /// Adds the segment of the reverse of attention for queries.
 pub(super) fn lower_attention_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
-    let &Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } = stage else { return Ok(()) };
+    let &Stage::AttendGrad { op, query, keys, values, dy, dst, reader } = stage else { return Ok(()) };
+    let Some(Kind { number, heads, templates: [_, template, _] }) = kind(op, query) else { return Ok(()) };
     let [keys, values] = [keys, values].map(ListSource::Port);
-    let words = items(lanes, &keys);
+    let words = items(lanes, &keys) * heads;
     let weights = lanes.more_scratch(2 * words)?;
     let slopes = weights + words as u32;
-    let mut record = Record::new(&[1, query.width, dy.width, scale.bits(), weights, slopes]);
+    let mut record = Record::new(&[1, query.width, dy.width, number, weights, slopes]);
     record.all(&lanes.address(query));
     list(lanes, &mut record, &keys)?;
     list(lanes, &mut record, &values)?;
     record.all(&lanes.address(dy));
     wanted(lanes, &mut record, [dst, reader]);
-    lanes.segment(Program::Fixed(ATTEND_GRAD), &record, 1)
+    lanes.segment(Program::Fixed(template), &record, 1)
 }
 
 /// Adds the segment of the reverse of attention for keys and values.
 pub(super) fn lower_pull(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
-    let &Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } = stage else { return Ok(()) };
+    let &Stage::AttendPull { op, key, value, readers, key_dst, value_dst } = stage else { return Ok(()) };
+    let Some(Kind { number, heads, templates: [.., template] }) = kind(op, key) else { return Ok(()) };
     let readers = ListSource::Port(readers);
-    let words = items(lanes, &readers);
+    let words = items(lanes, &readers) * heads;
     let weights = lanes.more_scratch(2 * words)?;
     let slopes = weights + words as u32;
-    let mut record = Record::new(&[1, key.width, value.width, scale.bits(), weights, slopes]);
+    let mut record = Record::new(&[1, key.width, value.width, number, weights, slopes]);
     record.all(&lanes.address(key)).all(&lanes.address(value));
     list(lanes, &mut record, &readers)?;
     wanted(lanes, &mut record, [key_dst, value_dst]);
-    lanes.segment(Program::Fixed(ATTEND_PULL), &record, 1)
+    lanes.segment(Program::Fixed(template), &record, 1)
 }
 
 /// Writes whether two results are computed, and where.

@@ -8,8 +8,8 @@ use super::record::{GATHERED, SHARED};
 use super::wave::Threads;
 use crate::module::{Program, WgradTile};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template,
-    WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, MATMUL,
+    MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
 };
 
 /// Upper bound of the iterations of small loops: the search for the segment, joins of lanes.
@@ -106,6 +106,24 @@ impl Segment<'_> {
                 let count = self.longest(14);
                 let chains = (count.div_ceil(64) + 1) * (eights(self.word(1)) + eights(self.word(2)) + 1);
                 chains + (self.elements(1) + self.elements(2)) * (fours(count) + 1)
+            }
+            GRAPH_ATTEND => {
+                let count = self.longest(9);
+                let shared = (count * self.word(1)).div_ceil(64) + 1;
+                shared + self.elements(1) * 3 * (count + 1) + self.elements(2) * (count + 1)
+            }
+            GRAPH_ATTEND_GRAD => {
+                let count = self.longest(10);
+                let (items, part) = (count * self.word(1), self.word(2) / self.word(1).max(1));
+                let dots = (items.div_ceil(4) + 1) * (part.div_ceil(16) + 1 + JOIN);
+                let copies = self.elements(2);
+                dots + items.div_ceil(64) + 1 + self.elements(1) * 5 * (count + 1) + copies
+            }
+            GRAPH_ATTEND_PULL => {
+                let count = self.longest(14);
+                let (items, part) = (count * self.word(1), self.word(2) / self.word(1).max(1));
+                let dots = (items.div_ceil(4) + 1) * (part.div_ceil(16) + 1 + JOIN);
+                dots + items.div_ceil(64) + 1 + (self.elements(1) + self.elements(2)) * (count + 1)
             }
             WGRAD => self.parts(5, 10, rows),
             // Loads of 64 rows at a time, and additions of eight. Its loops of eight may not be unrolled.

@@ -154,7 +154,7 @@ fn plans_without_steps_or_outputs_are_executed() {
     let module = m.build().expect("sound");
     // The planner never creates these.
     let text = |rest: &str| {
-        let head = "autobatch plan 4 module \"m\" structure 0x00000000000000000000000000000001 mode infer";
+        let head = "autobatch plan 5 module \"m\" structure 0x00000000000000000000000000000001 mode infer";
         let plan = format!("{head}\n    bind words 0 floats 0\n    {rest}\n");
         Plan::from_text(&plan).expect("parses").verify()
     };

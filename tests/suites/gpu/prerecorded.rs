@@ -207,7 +207,7 @@ fn a_plan_without_steps_can_be_executed_and_announced() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let graph = Graph::new(&ModuleBuilder::new("nothing").build().expect("sound")).finish().expect("sound");
     let text = r#"
-        autobatch plan 4 module "nothing" structure 0x00000000000000000000000000000001 mode infer
+        autobatch plan 5 module "nothing" structure 0x00000000000000000000000000000001 mode infer
         bind words 0 floats 0
         certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes
     "#;

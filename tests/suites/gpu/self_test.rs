@@ -89,7 +89,8 @@ fn others<'g>(g: &'g Graph, rows: &[Value<'g>], wanted: &mut Vec<Value<'g>>) -> 
         values.sum().sum() + values.mean().square().sum() + values.max().sum(),
         g.weighted_sum(scores, values).sum() + g.softmax_sum(scores, values).square().sum(),
         g.softmax_sum(values, values).sum(),
-        g.attend(y, values, values, 0.3).square().sum(),
+        g.attend(y, values, values, 0.3).square().sum()
+            + g.graph_attend(y, values, values, 0.3).square().sum(),
         matrix.slice_axis(1, 2..7).transpose([1, 0]).square().sum(),
     ]
 }

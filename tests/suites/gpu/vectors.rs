@@ -82,7 +82,7 @@ impl Case {
             let _ = write!(tail, " t{groups} = add t{}, %4", groups - 1);
         }
         let mut text = format!(
-            "autobatch plan 4 module \"vectors\" structure 0x00000000000000000000000000000001 mode infer
+            "autobatch plan 5 module \"vectors\" structure 0x00000000000000000000000000000001 mode infer
              store @v param {} store @w param {} store @b param {stored}[{biases}]
              bind words 0 floats {floats}
              slab s0 value {{h: f32[{columns}]}} x{lanes}

@@ -119,6 +119,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::ListFold(_) => float(operands[0].element()).map(|ty| vec![ty]),
         Op::WeightedSum { .. } => weighted_sum(operands[0].element(), operands[1].element()),
         Op::Attend { scale } => attend(*scale, operands),
+        Op::GraphAttend { slope } => graph_attend(*slope, operands),
         Op::Lookup => lookup(operands[0], params[0]),
         Op::OneHot { width } => one_hot(*width, operands[0]),
         Op::PickNegLogSoftmax => labelled_rows(operands[0], operands[1]),
@@ -155,7 +156,7 @@ fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
     for (place, ty) in operands.iter().enumerate() {
         let takes_list = match op {
             Op::ListFold(_) | Op::WeightedSum { .. } => true,
-            Op::Attend { .. } => place > 0,
+            Op::Attend { .. } | Op::GraphAttend { .. } => place > 0,
             Op::Append => place == 0,
             _ => false,
         };
@@ -165,7 +166,7 @@ fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
         }
         if !takes_list && ty.is_list {
             return Err(InferError::new(format!("operand {place} must be a value, found {ty}"))
-                .help("lists are taken by sum, mean, max, wsum, attend, append and list ports of cells"));
+                .help("lists are taken by sum, mean, max, wsum, attend, graph_attend, append and list ports of cells"));
         }
     }
     Ok(())
@@ -342,6 +343,18 @@ fn attend(scale: Float, operands: &[Type]) -> Inferred {
     vector(query)?;
     reject_if!(key != query, "keys must be {query} like the query, found {key}");
     floats(operands[2].element())
+}
+
+fn graph_attend(slope: Float, operands: &[Type]) -> Inferred {
+    finite(slope)?;
+    let (query, key, value) = (operands[0], operands[1].element(), operands[2].element());
+    let heads = vector(query)?;
+    reject_if!(key != query, "keys must be {query} like the query, found {key}");
+    let elements = float(value)?.shape.elements();
+    if !elements.is_multiple_of(heads as usize) {
+        return rejected!("values must have equal parts for {heads} heads, found {value}");
+    }
+    Ok(vec![value])
 }
 
 fn lookup(index: Type, table: Type) -> Inferred {

@@ -148,6 +148,9 @@ ops! {
     AffineRows { row: u32, bias: bool, onto: bool } = "affine_rows", AtLeast(if *onto { 2 } else { 1 });
     /// A list with one further item at its end. It shares the other items. Legal only in graphs.
     Append = "append", Exactly(2);
+    /// `sum of softmax_i(leaky_relu(q + k_i)) * v_i` over a query, a list of keys and a list of values. A query and a key have
+    /// one number per head, and a value has one group of elements per head.
+    GraphAttend { slope: Float } = "graph_attend", Exactly(3);
 }
 
 /// The number of operands of an op.

@@ -142,7 +142,10 @@ impl Parser<'_> {
 
     /// Checks that the lists of the last node have equal lengths, because signatures do not contain lengths.
     fn check_lengths(&mut self, sig: SigId, callee: Token) -> Parsed<()> {
-        if !matches!(self.sigs.get(sig).callee, Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. })) {
+        if !matches!(
+            self.sigs.get(sig).callee,
+            Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. })
+        ) {
             return Ok(());
         }
         let [.., a, b] = self.arena.operand_pool() else { return Ok(()) };

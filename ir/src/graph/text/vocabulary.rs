@@ -94,6 +94,7 @@ vocabulary! {
         LayerNorm { eps: Float = ZERO },
         WeightedSum { softmax: Flag = false },
         Attend { scale: Float = ZERO },
+        GraphAttend { slope: Float = ZERO },
         OneHot { width: Number = 0 },
         Hinge { margin: Float = ZERO },
         Dropout { rate: Float = ZERO, ordinal: Number = 0 },

@@ -126,6 +126,11 @@ impl Graph {
         /// Dot-product attention of a query over lists of keys and values.
         attend(self, query: Value<'g>, keys: Value<'g>, values: Value<'g>, scale: f32; caller) =
             self.lists(Op::Attend { scale: Float::new(scale) }, &[query, keys, values], caller);
+        /// Attention of a node over its neighbours: `sum of softmax_i(leaky_relu(query + key_i, slope)) * value_i`. The query and
+        /// the keys have one number for each head. A value has one group of elements for each head, side by side, and a head
+        /// weighs its group.
+        graph_attend(self, query: Value<'g>, keys: Value<'g>, values: Value<'g>, slope: f32; caller) =
+            self.lists(Op::GraphAttend { slope: Float::new(slope) }, &[query, keys, values], caller);
     }
 
     fn product<'g>(

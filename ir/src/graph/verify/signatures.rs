@@ -68,7 +68,10 @@ impl<'a> Verifier<'a> {
             in_graphs: form != Form::Port && !ported,
             form,
             noisy,
-            constrains_lists: matches!(callee, Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. })),
+            constrains_lists: matches!(
+                callee,
+                Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. })
+            ),
             callee: *callee,
             operands,
             results,

@@ -1,7 +1,7 @@
 //! Folds over lists, and their gradients.
 
 use crate::graph::{ListFold, Op};
-use crate::numeric::{list, row, scalar};
+use crate::numeric::{graph_attention, list, row, scalar};
 
 /// Buffers of folds over lists, which grow to the largest list.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +28,9 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
             list::attention_weights(query, keys, scale.get(), weights);
             weighted_by(weights, values, out);
         }
+        (Op::GraphAttend { slope }, [keys, values]) => {
+            graph_attention::attend(query, keys, values, slope.get(), out);
+        }
         _ => {}
     }
 }
@@ -52,21 +55,47 @@ pub fn seg_grad(op: Op, lists: &[&[&[f32]]], dy: &[f32], outs: &mut [&mut [f32]]
     }
 }
 
-/// The reverse of an attention for its query: its gradient, and the row that readers hand to [`list::pull_attention`]. An empty
-/// slice takes nothing.
-pub fn attend_grad(
-    query: &[f32],
-    lists: [&[&[f32]]; 2],
-    dy: &[f32],
-    scale: f32,
-    [dq, reader]: [&mut [f32]; 2],
-) {
+/// The elements of the row of a reader of a key and its value; `None` if the op is no attention.
+#[must_use]
+pub fn reader_width(op: Op, [key, value]: [u32; 2]) -> Option<u64> {
+    let [key, value] = [key, value].map(u64::from);
+    match op {
+        Op::Attend { .. } => Some(key + value + list::READER_NUMBERS as u64),
+        Op::GraphAttend { .. } => Some(graph_attention::reader_width(key, value)),
+        _ => None,
+    }
+}
+
+/// The reverse of an attention for its query: its gradient, and the row that readers hand to [`attend_pull`]. An empty slice
+/// takes nothing. An op that is no attention has no effect.
+pub fn attend_grad(op: Op, query: &[f32], lists: [&[&[f32]]; 2], dy: &[f32], [dq, reader]: [&mut [f32]; 2]) {
     let (mut weights, mut slopes) = (Vec::new(), Vec::new());
-    let numbers = list::attention_slopes(query, lists, dy, scale, [&mut weights, &mut slopes]);
-    let columns: Vec<&[f32]> = slopes.chunks(1).collect();
-    list::weighted_sum(&columns, lists[0], dq);
+    let both = [&mut weights, &mut slopes];
+    let numbers = match op {
+        Op::Attend { scale } => {
+            let numbers = list::attention_slopes(query, lists, dy, scale.get(), both);
+            let columns: Vec<&[f32]> = slopes.chunks(1).collect();
+            list::weighted_sum(&columns, lists[0], dq);
+            numbers.to_vec()
+        }
+        Op::GraphAttend { slope } => {
+            let numbers = graph_attention::slopes(query, lists, dy, slope.get(), both);
+            graph_attention::query_gradient(&slopes, dq);
+            numbers
+        }
+        _ => return,
+    };
     let elements = query.iter().chain(dy).chain(&numbers);
     reader.iter_mut().zip(elements).for_each(|(to, &element)| *to = element);
+}
+
+/// The reverse of an attention for one key and its value, over the rows of its readers. An empty slice takes nothing.
+pub fn attend_pull(op: Op, key: &[f32], value: &[f32], readers: &[&[f32]], dsts: [&mut [f32]; 2]) {
+    match op {
+        Op::Attend { scale } => list::pull_attention(key, value, readers, scale.get(), dsts),
+        Op::GraphAttend { slope } => graph_attention::pull(key, value, readers, slope.get(), dsts),
+        _ => {}
+    }
 }
 
 fn copy_wanted(from: &[f32], to: &mut [f32]) {

@@ -13,7 +13,7 @@ mod lists;
 
 pub use crate::numeric::noise::Noise;
 pub use elementwise::{cast_element, has_slope, integer_binary, integer_compare, map_element};
-pub use lists::{Scratch, attend_grad, seg_grad, seg_op};
+pub use lists::{Scratch, attend_grad, attend_pull, reader_width, seg_grad, seg_op};
 
 use crate::graph::{Fold, Op, Over};
 use crate::hash::noise_key;
@@ -59,7 +59,9 @@ pub const fn template(op: Op) -> Template {
         | Op::Cast(_) => Template::Map,
         Op::Affine { .. } | Op::AffineRows { .. } => Template::Prod,
         Op::Lookup => Template::Lookup,
-        Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => Template::Seg,
+        Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. } => {
+            Template::Seg
+        }
         Op::Broadcast(_)
         | Op::Matmul
         | Op::Dot

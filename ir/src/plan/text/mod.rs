@@ -28,9 +28,9 @@ use super::{Kernel, Plan, UpdatePlan};
 use crate::files::without_mark;
 
 /// The first line of every text; the number is the version of the grammar.
-const HEADER: &str = "autobatch plan 4";
+const HEADER: &str = "autobatch plan 5";
 /// The first line of the text of an update plan.
-const UPDATE_HEADER: &str = "autobatch update 4";
+const UPDATE_HEADER: &str = "autobatch update 5";
 
 impl Plan {
     /// The plan as text.

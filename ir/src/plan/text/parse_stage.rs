@@ -3,9 +3,9 @@
 use super::parse::Parser;
 use super::parse_kernel::STAGES;
 use super::print_kernel::{element_type, whole_type};
+use crate::graph::Op;
 use crate::graph::text::error::Parsed;
 use crate::graph::text::lex::Kind;
-use crate::graph::{Float, Op};
 use crate::plan::{Kernel, ListSource, Stage, View};
 use crate::types::Type;
 
@@ -96,7 +96,7 @@ impl Parser<'_> {
     /// `unattend %8, none = attend{scale=0.5} %4 over %0, %1 from %7`
     pub(super) fn unattend(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let [dst, reader] = self.two_taken(kernel)?;
-        let scale = self.scale()?;
+        let op = self.attention()?;
         let query = self.view(kernel)?;
         self.keyword("over")?;
         let keys = self.declared(kernel)?.0;
@@ -104,19 +104,19 @@ impl Parser<'_> {
         let values = self.declared(kernel)?.0;
         self.keyword("from")?;
         let dy = self.view(kernel)?;
-        Ok(Stage::AttendGrad { scale, query, keys, values, dy, dst, reader })
+        Ok(Stage::AttendGrad { op, query, keys, values, dy, dst, reader })
     }
 
     /// `pull %8, none = attend{scale=0.5} %0, %1 by %2`
     pub(super) fn pull(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let [key_dst, value_dst] = self.two_taken(kernel)?;
-        let scale = self.scale()?;
+        let op = self.attention()?;
         let key = self.view(kernel)?;
         self.cursor.expect_mark(b',')?;
         let value = self.view(kernel)?;
         self.keyword("by")?;
         let readers = self.declared(kernel)?.0;
-        Ok(Stage::AttendPull { scale, key, value, readers, key_dst, value_dst })
+        Ok(Stage::AttendPull { op, key, value, readers, key_dst, value_dst })
     }
 
     /// `%8, none =`: two views, each of which may be absent.
@@ -133,10 +133,10 @@ impl Parser<'_> {
     }
 
     /// `attend{scale=0.5}`
-    fn scale(&mut self) -> Parsed<Float> {
+    fn attention(&mut self) -> Parsed<Op> {
         let token = self.cursor.token;
         match self.stage_op()? {
-            Op::Attend { scale } => Ok(scale),
+            op @ (Op::Attend { .. } | Op::GraphAttend { .. }) => Ok(op),
             _ => Err(self.cursor.other_word(token, "attend", "no attention")),
         }
     }

@@ -170,17 +170,17 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             out.push_str(" from ");
             view(out, kernel, *dy);
         }
-        Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } => {
+        Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {
             out.push_str("  unattend ");
             taken(out, kernel, &[*dst, *reader]);
-            fold(out, kernel, Op::Attend { scale: *scale }, Some(*query));
+            fold(out, kernel, *op, Some(*query));
             put(out, format_args!("{keys}, {values} from "));
             view(out, kernel, *dy);
         }
-        Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } => {
+        Stage::AttendPull { op, key, value, readers, key_dst, value_dst } => {
             out.push_str("  pull ");
             taken(out, kernel, &[*key_dst, *value_dst]);
-            push_op(out, Op::Attend { scale: *scale });
+            push_op(out, *op);
             out.push(' ');
             views(out, kernel, &[*key, *value]);
             put(out, format_args!(" by {readers}"));

@@ -223,11 +223,11 @@ impl Walk<'_> {
             Stage::SegGrad { op, lists, elements, dy, dsts } => {
                 self.fold_gradient(*op, lists, elements, *dy, dsts);
             }
-            Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {
-                self.attention_gradient(*query, [*keys, *values], *dy, [*dst, *reader]);
+            Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {
+                self.attention_gradient(*op, *query, [*keys, *values], *dy, [*dst, *reader]);
             }
-            Stage::AttendPull { key, value, readers, key_dst, value_dst, .. } => {
-                self.pull([*key, *value], *readers, [*key_dst, *value_dst]);
+            Stage::AttendPull { op, key, value, readers, key_dst, value_dst } => {
+                self.pull(*op, [*key, *value], *readers, [*key_dst, *value_dst]);
             }
             Stage::Lookup { param, index, dst } => self.lookup(*param, *index, *dst),
         }

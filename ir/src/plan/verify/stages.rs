@@ -4,14 +4,12 @@ use super::Rule;
 use super::kernels::Walk;
 use crate::graph::Op;
 use crate::graph::infer::infer;
-use crate::numeric::list::READER_NUMBERS;
-use crate::plan::row_ops::{Template, template};
+use crate::plan::row_ops::{Template, reader_width, template};
 use crate::plan::{ListSource, ParamPort, ProdInit, ProductPart, RegId, View};
 use crate::types::{DType, Type};
 
-/// The elements of the row of a reader of a key and its value.
-fn reader_width(of: [View; 2]) -> u64 {
-    of.iter().map(|view| u64::from(view.width)).sum::<u64>() + READER_NUMBERS as u64
+const fn is_attention(op: Op) -> bool {
+    matches!(op, Op::Attend { .. } | Op::GraphAttend { .. })
 }
 
 impl Walk<'_> {
@@ -150,7 +148,7 @@ impl Walk<'_> {
             self.report(Rule::Lengths, message);
         }
         let mut types: Vec<Type> = Vec::with_capacity(3);
-        if matches!(op, Op::Attend { .. }) != query.is_some() {
+        if is_attention(op) != query.is_some() {
             self.report(Rule::Folds, "a query belongs to attention, and to nothing else");
             return;
         }
@@ -175,7 +173,7 @@ impl Walk<'_> {
         dsts: &[Option<RegId>],
     ) {
         let fits = template(op) == Template::Seg
-            && !matches!(op, Op::Attend { .. })
+            && !is_attention(op)
             && lists.len() == elements.len()
             && lists.len() == dsts.len()
             && !lists.is_empty();
@@ -202,30 +200,45 @@ impl Walk<'_> {
     /// P38
     pub(super) fn attention_gradient(
         &mut self,
+        op: Op,
         query: View,
         lists: [RegId; 2],
         dy: View,
         [dst, reader]: [Option<View>; 2],
     ) {
+        let Some(reader_width) = self.reader_width(op, [query, dy]) else { return };
         for (port, view) in lists.into_iter().zip([query, dy]) {
             let dtype = self.read(view);
             self.floats(view, dtype, u64::from(view.width));
             self.list_of_width(port, u64::from(view.width));
         }
         self.write_floats(dst, u64::from(query.width));
-        self.write_floats(reader, reader_width([query, dy]));
+        self.write_floats(reader, reader_width);
     }
 
     /// P38
-    pub(super) fn pull(&mut self, item: [View; 2], readers: RegId, dsts: [Option<View>; 2]) {
+    pub(super) fn pull(&mut self, op: Op, item: [View; 2], readers: RegId, dsts: [Option<View>; 2]) {
+        let Some(reader_width) = self.reader_width(op, item) else { return };
         for view in item {
             let dtype = self.read(view);
             self.floats(view, dtype, u64::from(view.width));
         }
-        self.list_of_width(readers, reader_width(item));
+        self.list_of_width(readers, reader_width);
         for (dst, view) in dsts.into_iter().zip(item) {
             self.write_floats(dst, u64::from(view.width));
         }
+    }
+
+    /// The width of the row of a reader; `None`, and a finding, if the op is no attention over such keys and values.
+    fn reader_width(&mut self, op: Op, of: [View; 2]) -> Option<u64> {
+        let [key, value] = of.map(|view| view.width);
+        let has_parts = !matches!(op, Op::GraphAttend { .. }) || key > 0 && value.is_multiple_of(key);
+        let width = reader_width(op, [key, value]).filter(|_| has_parts);
+        if width.is_none() {
+            let message = format!("{} is no attention of keys of {key} and values of {value}", op.spelling());
+            self.report(Rule::Attention, message);
+        }
+        width
     }
 
     fn write_floats(&mut self, dst: Option<View>, width: u64) {

@@ -6,13 +6,12 @@
 use super::class::{Class, set};
 use super::equal_results::Comparison;
 use super::reference_derivative::{Contribution, ReferenceDerivative};
-use super::uses::{WHOLE, lineage};
+use super::uses::WHOLE;
 use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
 use crate::check::report::Disagreement;
 use crate::naive::lane::{Lane, Operands};
 use crate::reference::{Argument, Partial};
-use autobatch_ir::graph::Lineage;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{Kernel, PortRole, RegId, ResultRole, Roles, Stage, Step, StepId};
@@ -31,13 +30,14 @@ struct Pull {
     row: u32,
     /// The contributions of its results.
     made: Vec<u32>,
+    /// For each of them whether it is to the keys (0) or to the values (1).
+    sides: Vec<usize>,
 }
 
-/// The lists of a node that a step pulls for, and how they grew.
+/// The lists of a node that a step pulls for.
 struct Lists {
     node: NodeId,
     items: [Vec<Option<ValueId>>; 2],
-    lineages: Vec<Lineage>,
 }
 
 impl Lanes<'_> {
@@ -58,15 +58,13 @@ impl Lanes<'_> {
         let wrong = |result: usize| Disagreement::Derivative { kernel: step.kernel, step: id, result };
         let reference = reverse.references.get(sig).expect("it was made above");
         let pull = Pull::of(kernel, roles, reference).map_err(wrong)?;
-        let contributions: Vec<Contribution> =
-            pull.made.iter().map(|&made| reference.contributions[made as usize]).collect();
         let mut items = Vec::with_capacity(nodes.len());
         let mut claimed = BTreeSet::new();
         let mut known: Option<Lists> = None;
         for (lane, &node) in nodes.iter().enumerate() {
             let lists = match known.take() {
                 Some(lists) if lists.node == node => lists,
-                _ => self.lists(node, &pull, &contributions),
+                _ => self.lists(node, &pull),
             };
             let item = self.item(reverse, step, lane as u32, &pull, &lists, &claimed);
             let Some(item) = item else {
@@ -89,19 +87,18 @@ impl Lanes<'_> {
         Ok(())
     }
 
-    fn lists(&self, node: NodeId, pull: &Pull, contributions: &[Contribution]) -> Lists {
+    fn lists(&self, node: NodeId, pull: &Pull) -> Lists {
         let arena = &self.graph.arena;
         let items = pull.lists.map(|operand| {
             let list = arena.operands(node).get(operand as usize).and_then(|own| own.as_value());
             let items = list.map(|list| arena.items(list, &self.graph.sigs));
             items.iter().flat_map(|items| items.iter()).map(|item| item.as_value()).collect()
         });
-        let lineages = contributions.iter().filter_map(|&to| lineage(self.graph, node, to)).collect();
-        Lists { node, items, lineages }
+        Lists { node, items }
     }
 
-    /// The item of the node's lists that a lane pulls for: the first that no lane before it claimed, whose chains end at the
-    /// node and whose readers are those of the lane.
+    /// The place in the node's lists of the item that a lane pulls for: one that no lane before it claimed, at which its chains
+    /// end, and whose readers are those of the lane.
     fn item(
         &self,
         reverse: &Reverse<'_>,
@@ -117,11 +114,10 @@ impl Lanes<'_> {
             ValueId::try_new(self.at(field, row) as usize)
         };
         let sig = self.graph.arena.node(lists.node).sig;
-        let pair = [Some(held(key)?), Some(held(value)?)];
+        let pair = [held(key)?, held(value)?];
         let (field, rows) = self.plan.list_rows(readers, lane)?;
         let reads = |chain: &[u32]| {
-            chain.last() == Some(&(lists.node.index() as u32))
-                && rows.len() == chain.len()
+            rows.len() == chain.len()
                 && rows.iter().zip(chain).all(|(row, &reader)| match self.name(reverse, field, row) {
                     Name::Made { node, result, item: WHOLE, .. } => (node, result) == (reader, pull.row),
                     _ => false,
@@ -129,10 +125,16 @@ impl Lanes<'_> {
         };
         let [keys, values] = &lists.items;
         let found = keys.iter().zip(values).enumerate().find(|(item, own)| {
-            let chain = |(&made, lineage)| reverse.expected.readers(sig, made, lineage, *item);
-            [*own.0, *own.1] == pair
-                && !claimed.contains(&(lists.node, *item as u32))
-                && pull.made.iter().zip(&lists.lineages).map(chain).all(reads)
+            let at = (lists.node, *item as u32);
+            let ends = |(&made, &side): (&u32, &usize)| {
+                let chain = reverse.expected.chain(sig, made, [pair[side], pair[1 - side]]);
+                chain.is_some_and(|(chain, place)| {
+                    chain.last() == Some(&(at.0.index() as u32)) && place == at.1 && reads(chain)
+                })
+            };
+            [*own.0, *own.1] == pair.map(Some)
+                && !claimed.contains(&at)
+                && pull.made.iter().zip(&pull.sides).all(ends)
         });
         found.map(|(item, _)| item as u32)
     }
@@ -185,7 +187,7 @@ impl Pull {
             return Err(0);
         }
         let lists = [keys, values];
-        let mut made = Vec::with_capacity(2);
+        let (mut made, mut sides) = (Vec::with_capacity(2), Vec::with_capacity(2));
         let mut results = roles.results.iter().enumerate();
         for (side, _) in dsts.iter().enumerate().filter(|(_, dst)| dst.is_some()) {
             let (result, role) = results.next().ok_or(0usize)?;
@@ -196,8 +198,9 @@ impl Pull {
                 return Err(result);
             }
             made.push(to);
+            sides.push(side);
         }
-        Ok(Self { lists, row, made })
+        Ok(Self { lists, row, made, sides })
     }
 
     /// The first result in which the chain of one reader differs from the contribution of the reference on some probe.

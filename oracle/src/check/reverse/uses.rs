@@ -3,7 +3,7 @@
 use super::Name;
 use super::reference_derivative::{Contribution, ReferenceDerivatives};
 use crate::check::constant_bits;
-use autobatch_ir::graph::{GraphData, Lineage};
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{OutputKey, Plan, ResultRole};
 use autobatch_ir::types::DType;
@@ -39,12 +39,26 @@ impl Use {
     }
 }
 
+/// The contribution to an item of all nodes that attend to it together with a partner.
+#[derive(Clone, Copy)]
+struct Chain {
+    /// The number of its nodes among those of all chains.
+    readers: usize,
+    /// The last place of the item in the list of the last node.
+    place: u32,
+}
+
+/// Two lists that were the first to hold some items, by signature and contribution.
+type Holder = (SigId, u32, [ValueId; 2]);
+
 /// The contributions to the gradients of all values.
 pub(super) struct Expected {
     start: Vec<u32>,
     uses: Vec<Use>,
-    /// The nodes of each chain, ascending: by signature, contribution, and the pair of lists that first held the item.
-    readers: BTreeMap<(SigId, u32, [ValueId; 2]), Vec<u32>>,
+    /// By signature, contribution, and an item with its partner.
+    chains: BTreeMap<(SigId, u32, [ValueId; 2]), Chain>,
+    /// The nodes of chains, ascending.
+    readers: Vec<Vec<u32>>,
     /// For each node, whether a gradient reaches it.
     pub(super) reached: Vec<bool>,
     /// Signatures that a gradient reaches and that the reference cannot execute.
@@ -87,29 +101,64 @@ impl Expected {
             }
         }
         let unknown = unknown.into_iter().collect();
-        let (start, uses, readers) = (vec![0; values + 1], Vec::new(), BTreeMap::new());
-        let mut expected = Self { start, uses, readers, reached, unknown, losses, arriving };
-        expected.find_readers(graph, references);
+        let (start, uses, chains, readers) = (vec![0; values + 1], Vec::new(), BTreeMap::new(), Vec::new());
+        let mut expected = Self { start, uses, chains, readers, reached, unknown, losses, arriving };
+        expected.find_chains(graph, references);
         expected.fill(graph, references);
         expected
     }
 
-    fn find_readers(&mut self, graph: &GraphData, references: &ReferenceDerivatives<'_>) {
+    /// Finds the chain of every item. Most items have one pair of lists that was the first to hold them, whose readers they share.
+    fn find_chains(&mut self, graph: &GraphData, references: &ReferenceDerivatives<'_>) {
+        let mut numbers: BTreeMap<Holder, usize> = BTreeMap::new();
         for node in graph.arena.ids().filter(|node| self.reached[node.index()]) {
             let sig = graph.arena.node(node).sig;
             let Some(reference) = references.get(sig) else { continue };
             for (contribution, &to) in (0..).zip(&reference.contributions) {
-                let Some(lineage) = lineage(graph, node, to) else { continue };
-                for &pair in lineage.pairs() {
-                    self.readers.entry((sig, contribution, pair)).or_default().push(node.index() as u32);
+                let Some(lists) = lists_of_link(graph, node, to) else { continue };
+                let mut pair = Some(lists);
+                while let Some(lists) = pair {
+                    let number = *numbers.entry((sig, contribution, lists)).or_insert(self.readers.len());
+                    if number == self.readers.len() {
+                        self.readers.push(Vec::new());
+                    }
+                    self.readers[number].push(node.index() as u32);
+                    pair = graph.arena.grown_together(lists, &graph.sigs);
                 }
             }
         }
+        let mut held: BTreeMap<Holder, Vec<Chain>> = BTreeMap::new();
+        for (&(sig, contribution, lists), &readers) in &numbers {
+            let before = graph.arena.grown_together(lists, &graph.sigs);
+            let first = before.map_or(0, |[list, _]| graph.arena.items(list, &graph.sigs).len());
+            let [items, partners] = lists.map(|list| graph.arena.items(list, &graph.sigs));
+            for (place, pair) in items.iter().zip(&*partners).enumerate().skip(first) {
+                if let (Some(item), Some(partner)) = (pair.0.as_value(), pair.1.as_value()) {
+                    let chain = Chain { readers, place: place as u32 };
+                    held.entry((sig, contribution, [item, partner])).or_default().push(chain);
+                }
+            }
+        }
+        for (key, parts) in held {
+            let last = |part: &&Chain| (self.readers[part.readers].last().copied(), part.place);
+            let Some(&chain) = parts.iter().max_by_key(last) else { continue };
+            let readers = if parts.len() == 1 {
+                chain.readers
+            } else {
+                let all = parts.iter().flat_map(|part| self.readers[part.readers].iter().copied());
+                let mut all: Vec<u32> = all.collect();
+                all.sort_unstable();
+                self.readers.push(all);
+                self.readers.len() - 1
+            };
+            self.chains.insert(key, Chain { readers, ..chain });
+        }
     }
 
-    /// The nodes of the chain to which an item of a node belongs; `lineage` is that of the lists.
-    pub(super) fn readers(&self, sig: SigId, contribution: u32, lineage: &Lineage, item: usize) -> &[u32] {
-        self.readers.get(&(sig, contribution, lineage.first_with(item))).map_or(&[], Vec::as_slice)
+    /// The nodes of the chain of an item with its partner, ascending, and the place of the item in the list of the last of them.
+    pub(super) fn chain(&self, sig: SigId, contribution: u32, pair: [ValueId; 2]) -> Option<(&[u32], u32)> {
+        let chain = self.chains.get(&(sig, contribution, pair))?;
+        Some((&self.readers[chain.readers], chain.place))
     }
 
     fn fill(&mut self, graph: &GraphData, references: &ReferenceDerivatives<'_>) {
@@ -139,18 +188,28 @@ impl Expected {
             let sig = graph.arena.node(node).sig;
             let Some(reference) = references.get(sig) else { continue };
             let all = &reference.contributions;
-            let lineages: Vec<Option<Lineage>> = all.iter().map(|&to| lineage(graph, node, to)).collect();
-            let continues = |contribution: usize, item: u32| {
-                lineages[contribution].as_ref().is_some_and(|lineage| {
-                    let readers = self.readers(sig, contribution as u32, lineage, item as usize);
-                    readers.last() != Some(&(node.index() as u32))
+            let partners = |&to: &Contribution| {
+                let [_, partners] = lists_of_link(graph, node, to)?;
+                Some(graph.arena.items(partners, &graph.sigs))
+            };
+            let partners: Vec<_> = all.iter().map(partners).collect();
+            // Whether the chain of a value at a place has later links.
+            let continues = |contribution: usize, value: usize, place: u32| {
+                let Some(partners) = &partners[contribution] else { return false };
+                let partner = partners.get(place as usize).and_then(|partner| partner.as_value());
+                let pair = partner.map(|partner| [ValueId::new(value), partner]);
+                let chain = pair.and_then(|pair| self.chain(sig, contribution as u32, pair));
+                chain.is_some_and(|(readers, last)| {
+                    (readers.last(), last) != (Some(&(node.index() as u32)), place)
                 })
             };
             let mut at = 0;
             while at < all.len() {
                 let of_operand = all[at..].iter().take_while(|to| to.operand == all[at].operand).count();
                 for_each_value(graph, node, all[at], |value, item| {
-                    for contribution in (at..at + of_operand).filter(|&number| !continues(number, item)) {
+                    for contribution in
+                        (at..at + of_operand).filter(|&number| !continues(number, value, item))
+                    {
                         let contribution = contribution as u32;
                         each(value, Use { node: node.index() as u32, contribution, item });
                     }
@@ -168,11 +227,11 @@ impl Expected {
     }
 }
 
-/// How the lists of a contribution grew, if it is a link of a chain.
-pub(super) fn lineage(graph: &GraphData, node: NodeId, to: Contribution) -> Option<Lineage> {
+/// The lists of the items and of their partners, if a contribution is a link of a chain.
+fn lists_of_link(graph: &GraphData, node: NodeId, to: Contribution) -> Option<[ValueId; 2]> {
     let operands = graph.arena.operands(node);
     let list = |operand: u32| operands.get(operand as usize).and_then(|own| own.as_value());
-    Some(graph.arena.lineage([list(to.operand)?, list(to.partner?)?], &graph.sigs))
+    Some([list(to.operand)?, list(to.partner?)?])
 }
 
 /// Calls `each` with every value that a contribution of a node is for, and with its place in a list.

@@ -5,7 +5,7 @@ use crate::reference::error::Checked;
 use crate::reference::frame::Call;
 use crate::reference::ops::at;
 use autobatch_ir::graph::ListFold;
-use autobatch_ir::numeric::{Real, list, row};
+use autobatch_ir::numeric::{Real, graph_attention, list, row};
 use std::sync::Arc;
 
 /// The rule of a fold of the values of a list.
@@ -96,8 +96,27 @@ pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>, dy: &Arc<[T]>) -> Ch
     let columns: Vec<&[T]> = slopes.chunks(1).collect();
     list::weighted_sum(&columns, &keys, &mut dq);
     let links = |factors: &[T], row: &Arc<[T]>, partner: usize| {
-        let link = |&factor: &T| vec![Addend::Link(Link { factor, row: Arc::clone(row), partner })];
+        let link = |&factor: &T| link([factor].into(), row, partner);
         Partial::Many(factors.iter().map(link).collect())
     };
     Ok(vec![Partial::one(dq), links(&slopes, query, VALUES), links(&weights, dy, KEYS)].into())
+}
+
+fn link<T>(factors: Arc<[T]>, row: &Arc<[T]>, partner: usize) -> Vec<Addend<T>> {
+    vec![Addend::Link(Link { factors, row: Arc::clone(row), partner })]
+}
+
+pub(super) fn graph_attend<T: Real>(slope: T, call: &Call<'_, T>, dy: &Arc<[T]>) -> Checked<Partials<T>> {
+    let (query, keys, values) = (call.floats(0)?, call.rows(KEYS)?, call.rows(VALUES)?);
+    let (mut weights, mut slopes) = (Vec::new(), Vec::new());
+    graph_attention::slopes(query, [&keys, &values], dy, slope, [&mut weights, &mut slopes]);
+    let mut dq = vec![T::ZERO; query.len()];
+    graph_attention::query_gradient(&slopes, &mut dq);
+    let heads = query.len();
+    let one: Arc<[T]> = [T::ONE].into();
+    let of_key = |slopes: &[T]| link(Arc::clone(&one), &slopes.into(), VALUES);
+    let of_value = |weights: &[T]| link(weights.into(), dy, KEYS);
+    let of_keys = Partial::Many(slopes.chunks_exact(heads).map(of_key).collect());
+    let of_values = Partial::Many(weights.chunks_exact(heads).map(of_value).collect());
+    Ok(vec![Partial::one(dq), of_keys, of_values].into())
 }

@@ -58,7 +58,7 @@ use super::frame::Call;
 use super::ops::{self, Chains, movement};
 use super::uses::{ParamUse, Share, ShareKind};
 use autobatch_ir::graph::Op;
-use autobatch_ir::numeric::{Real, row};
+use autobatch_ir::numeric::{Real, graph_attention, row};
 use autobatch_ir::types::DType;
 use std::sync::Arc;
 
@@ -76,12 +76,20 @@ pub(crate) enum Addend<T> {
     Link(Link<T>),
 }
 
-/// A link of a chain over the nodes that attend to a value: `gradient = fma(factor, row, gradient)`.
+/// A link of a chain over the nodes that attend to a value: `gradient = fma(factor, row, gradient)`. Each factor belongs to one
+/// of equal parts of the row.
 pub(crate) struct Link<T> {
-    pub(crate) factor: T,
+    pub(crate) factors: Arc<[T]>,
     pub(crate) row: Arc<[T]>,
     /// The operand that holds the values of the keys, or the keys of the values.
     pub(crate) partner: usize,
+}
+
+impl<T: Real> Link<T> {
+    /// Continues a chain.
+    pub(crate) fn add_to(&self, sum: &mut [T]) {
+        graph_attention::add_weighted(&self.factors, &self.row, sum);
+    }
 }
 
 impl<T: Real> Addend<T> {
@@ -89,7 +97,11 @@ impl<T: Real> Addend<T> {
     pub(crate) fn elements(&self) -> Arc<[T]> {
         match self {
             Self::Row(row) => Arc::clone(row),
-            Self::Link(Link { factor, row, .. }) => row.iter().map(|&x| factor.fma(x, T::ZERO)).collect(),
+            Self::Link(link) => {
+                let mut sum = vec![T::ZERO; link.row.len()];
+                link.add_to(&mut sum);
+                sum.into()
+            }
         }
     }
 }
@@ -180,6 +192,7 @@ pub(crate) fn derive<T: Real>(
         Op::ListFold(fold) => lists::fold(*fold, call, &dy),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call, &dy),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call, &dy),
+        Op::GraphAttend { slope } => lists::graph_attend(T::from_f32(slope.get()), call, &dy),
         Op::Lookup => use_of(call, 1, Share { dy, kind: ShareKind::Row(ops::row_of(call)?) }),
         Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call, &dy),
         Op::CrossEntropy => losses::cross_entropy(call, dy[0]),

@@ -5,7 +5,7 @@ use crate::reference::datum::Datum;
 use crate::reference::error::{Checked, RunFault};
 use crate::reference::frame::Call;
 use autobatch_ir::graph::ListFold;
-use autobatch_ir::numeric::{Real, list};
+use autobatch_ir::numeric::{Real, graph_attention, list};
 
 /// A fold of the values of a list, element by element; zeros for an empty list.
 pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
@@ -43,5 +43,14 @@ pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>) -> Checked<Vec<Datum
     check_lengths(&keys, &values)?;
     let mut result = vec![T::ZERO; call.results[0].shape.elements()];
     list::attend(call.floats(0)?, &keys, &values, scale, &mut result);
+    Ok(floats(result))
+}
+
+/// Graph attention of a query over keys and values.
+pub(super) fn graph_attend<T: Real>(slope: T, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let (keys, values) = (call.rows(1)?, call.rows(2)?);
+    check_lengths(&keys, &values)?;
+    let mut result = vec![T::ZERO; call.results[0].shape.elements()];
+    graph_attention::attend(call.floats(0)?, &keys, &values, slope, &mut result);
     Ok(floats(result))
 }

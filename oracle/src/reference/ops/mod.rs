@@ -70,6 +70,7 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         Op::ListFold(fold) => lists::fold(*fold, call),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call),
+        Op::GraphAttend { slope } => lists::graph_attend(T::from_f32(slope.get()), call),
         Op::Lookup => index::lookup(call),
         Op::OneHot { width } => index::one_hot(*width as usize, call),
         Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call),

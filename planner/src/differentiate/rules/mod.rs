@@ -80,7 +80,9 @@ impl Deriver<'_> {
             }
             Op::PickNegLogSoftmax | Op::Hinge { .. } => first(self.labelled(at, dy)),
             Op::CrossEntropy | Op::KlDiv | Op::Mse | Op::Bce => self.pair_loss(at, dy),
-            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => lists::rule(self, at, dy)?,
+            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. } => {
+                lists::rule(self, at, dy)?
+            }
         })
     }
 

@@ -327,6 +327,7 @@ const fn is_heavy(op: Op) -> bool {
             | Op::ListFold(_)
             | Op::WeightedSum { .. }
             | Op::Attend { .. }
+            | Op::GraphAttend { .. }
     )
 }
 

@@ -11,7 +11,7 @@ fn plan(widths: &[usize]) -> Plan {
     let stores: String =
         stores.map(|(number, width)| format!("store @w{number} param f32[{width},{width}]\n")).collect();
     let text = format!(
-        "autobatch plan 4 module \"m\" structure 0x00000000000000000000000000000001 mode infer\n{stores}\
+        "autobatch plan 5 module \"m\" structure 0x00000000000000000000000000000001 mode infer\n{stores}\
          bind words 0 floats 0\n\
          certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes\n"
     );

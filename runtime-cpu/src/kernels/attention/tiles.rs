@@ -16,13 +16,13 @@ pub(crate) struct Strided {
 
 impl Strided {
     #[inline(always)]
-    pub(super) fn row(self, number: usize) -> *const f32 {
+    pub(in crate::kernels) fn row(self, number: usize) -> *const f32 {
         self.base.wrapping_add(number * self.stride)
     }
 
     /// Some elements of each row.
     #[inline(always)]
-    pub(super) fn part(self, first: usize, width: usize) -> Self {
+    pub(in crate::kernels) fn part(self, first: usize, width: usize) -> Self {
         Self { base: self.base.wrapping_add(first), width, ..self }
     }
 
@@ -42,7 +42,7 @@ pub(crate) struct StridedMut {
 
 impl StridedMut {
     #[inline(always)]
-    pub(super) fn row(self, number: usize) -> *mut f32 {
+    pub(in crate::kernels) fn row(self, number: usize) -> *mut f32 {
         self.base.wrapping_add(number * self.stride)
     }
 }

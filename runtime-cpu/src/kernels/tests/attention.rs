@@ -1,10 +1,12 @@
 //! Tests of attention and its reverse: every instruction set gives the bits of the definitions and writes nothing else.
 
 use crate::kernels::{
-    Attention, AttentionGradient, AttentionPull, AttentionSpace, Isa, Strided, StridedMut, attend_unchecked,
+    Attending, Attention, AttentionGradient, AttentionPull, AttentionSpace, GraphAttention, GraphSpace, Isa,
+    Strided, StridedMut, attend_unchecked,
 };
-use autobatch_ir::numeric::{list, same_bits};
-use autobatch_ir::plan::row_ops::attend_grad;
+use autobatch_ir::graph::{Float, Op};
+use autobatch_ir::numeric::same_bits;
+use autobatch_ir::plan::row_ops::{Scratch, attend_grad, attend_pull, reader_width, seg_op};
 use autobatch_ir::plan::{Address, Group, GroupRange, GroupRule, List};
 
 const ROWS: usize = 71;
@@ -65,9 +67,12 @@ fn attention_matches_the_definition_bit_for_bit() {
         (0..lanes).filter_map(|lane| address.list_of_lane(&tables, &groups, lane)).collect()
     };
     let [of_tables, of_groups] = [lists(of_tables, rows.len() as u32), lists(of_groups, 60)];
-    for (key_width, value_width) in [(1, 1), (3, 5), (8, 16), (16, 17), (32, 32), (33, 40), (64, 96)] {
-        for lists in [&of_tables, &of_groups] {
-            compare(lists, key_width, value_width);
+    for lists in [&of_tables, &of_groups] {
+        for (key, value) in [(1, 1), (3, 5), (8, 16), (16, 17), (32, 32), (33, 40), (64, 96)] {
+            compare(DOT, lists, key, value);
+        }
+        for (heads, value) in [(1, 1), (1, 33), (2, 32), (3, 48), (5, 35), (4, 64), (8, 64), (2, 160)] {
+            compare(GRAPH, lists, heads, value);
         }
     }
 }
@@ -124,19 +129,21 @@ impl Results {
     }
 }
 
-const SCALE: f32 = 0.25;
+const NUMBER: f32 = 0.25;
+const DOT: Op = Op::Attend { scale: Float::new(NUMBER) };
+const GRAPH: Op = Op::GraphAttend { slope: Float::new(NUMBER) };
 
 /// Compares every instruction set with the definitions.
-fn compare(lists: &[List<'_>], key_width: usize, value_width: usize) {
+fn compare(op: Op, lists: &[List<'_>], key_width: usize, value_width: usize) {
     let [keys, queries] = [1, 3].map(|seed| Values::new(key_width, seed));
     let [values, dys] = [2, 4].map(|seed| Values::new(value_width, seed));
-    let reader_width = key_width + value_width + list::READER_NUMBERS;
+    let reader_width = reader_width(op, [key_width as u32, value_width as u32]).unwrap() as usize;
     let readers = Values::new(reader_width, 5);
     let pairs: Vec<[List<'_>; 2]> = lists.iter().map(|&list| [list, list]).collect();
     let lanes = lists.len();
     for isa in Isa::available() {
-        let mut space = AttentionSpace::default();
-        let mut out = Results::new(lanes, value_width);
+        let (mut space, mut graph) = (AttentionSpace::default(), GraphSpace::default());
+        let mut all = Results::new(lanes, value_width);
         let [mut dq, mut read] = [key_width, reader_width].map(|width| Results::new(lanes, width));
         let [mut dk, mut dv] = [key_width, value_width].map(|width| Results::new(lanes, width));
         // Two calls, as of two tiles: the second finds rows that the first has packed.
@@ -144,56 +151,65 @@ fn compare(lists: &[List<'_>], key_width: usize, value_width: usize) {
         let cut = lanes / 3;
         for (first, pairs, lists) in [(0, &pairs[..cut], &lists[..cut]), (cut, &pairs[cut..], &lists[cut..])]
         {
-            let attention = Attention {
-                query: queries.strided(first),
-                keys: keys.strided(0),
-                values: values.strided(0),
-                lists: pairs,
-                scale: SCALE,
-                out: out.strided(first),
-            };
-            let gradient = AttentionGradient {
-                query: queries.strided(first),
-                dy: dys.strided(first),
-                keys: keys.strided(0),
-                values: values.strided(0),
-                lists: pairs,
-                scale: SCALE,
-                out: Some(dq.strided(first)),
-                readers: Some(read.strided(first)),
-            };
-            let pull = AttentionPull {
-                key: keys.strided(first),
-                value: values.strided(first),
-                readers: readers.strided(0),
-                lists,
-                scale: SCALE,
-                out: [Some(dk.strided(first)), Some(dv.strided(first))],
-            };
+            let [query, dy, key, value] =
+                [&queries, &dys, &keys, &values].map(|values| values.strided(first));
+            let (keys, values, readers) = (keys.strided(0), values.strided(0), readers.strided(0));
+            let [of_query, of_reader, of_key, of_value] =
+                [&mut dq, &mut read, &mut dk, &mut dv].map(|made| Some(made.strided(first)));
+            let out = all.strided(first);
             // SAFETY: the instruction set is available, the lists name rows of the fields, each lane has its rows and results,
             // and a stage of the space always packs rows of the same fields.
             unsafe {
-                attend_unchecked(isa, &attention, space.stage(0, &mut packed[0]));
-                gradient.compute_unchecked(isa, space.stage(1, &mut packed[1]));
-                pull.compute_unchecked(isa, space.stage(2, &mut packed[2]));
+                if op == DOT {
+                    let (scale, own) = (NUMBER, pairs);
+                    let attention = Attention { query, keys, values, lists: own, scale, out };
+                    attend_unchecked(isa, &attention, space.stage(0, &mut packed[0]));
+                    let (out, readers_out) = (of_query, of_reader);
+                    let gradient = AttentionGradient {
+                        query,
+                        dy,
+                        keys,
+                        values,
+                        lists: own,
+                        scale,
+                        out,
+                        readers: readers_out,
+                    };
+                    gradient.compute_unchecked(isa, space.stage(1, &mut packed[1]));
+                    let pull = AttentionPull { key, value, readers, lists, scale, out: [of_key, of_value] };
+                    pull.compute_unchecked(isa, space.stage(2, &mut packed[2]));
+                } else {
+                    let slope = NUMBER;
+                    let of = || Attending { query, keys, values, lists: pairs, slope };
+                    GraphAttention::Forward { lanes: of(), out }.compute_unchecked(isa, &mut graph);
+                    let gradient =
+                        GraphAttention::Gradient { lanes: of(), dy, out: of_query, readers: of_reader };
+                    gradient.compute_unchecked(isa, &mut graph);
+                    let out = [of_key, of_value];
+                    let pull = GraphAttention::Pull { key, value, readers, lists, slope, out };
+                    pull.compute_unchecked(isa, &mut graph);
+                }
             }
         }
         for (lane, &list) in lists.iter().enumerate() {
-            let what = |part: &str| format!("{isa} {key_width} {value_width}, {part} of {} rows", list.len());
+            let what = |part: &str| {
+                let rows = list.len();
+                format!("{isa} {} {key_width} {value_width}, {part} of {rows} rows", op.spelling())
+            };
             let (query, dy) = (queries.row(lane), dys.row(lane));
             let [own_keys, own_values] = [&keys, &values].map(|rows| rows.listed(list));
             let mut expected = vec![9.0; value_width];
-            list::attend(query, &own_keys, &own_values, SCALE, &mut expected);
-            out.assert_row(lane, &expected, format_args!("{}", what("result")));
+            seg_op(op, query, &[&own_keys, &own_values], &mut expected, &mut Scratch::default());
+            all.assert_row(lane, &expected, format_args!("{}", what("result")));
             let mut expected = [vec![9.0; key_width], vec![9.0; reader_width]];
             let [of_query, of_readers] = &mut expected;
-            attend_grad(query, [&own_keys, &own_values], dy, SCALE, [of_query, of_readers]);
+            attend_grad(op, query, [&own_keys, &own_values], dy, [of_query, of_readers]);
             dq.assert_row(lane, &expected[0], format_args!("{}", what("gradient of the query")));
             read.assert_row(lane, &expected[1], format_args!("{}", what("reader")));
             let mut expected = [vec![9.0; key_width], vec![9.0; value_width]];
             let [of_key, of_value] = &mut expected;
             let own = readers.listed(list);
-            list::pull_attention(keys.row(lane), values.row(lane), &own, SCALE, [of_key, of_value]);
+            attend_pull(op, keys.row(lane), values.row(lane), &own, [of_key, of_value]);
             dk.assert_row(lane, &expected[0], format_args!("{}", what("gradient of the key")));
             dv.assert_row(lane, &expected[1], format_args!("{}", what("gradient of the value")));
         }

@@ -59,3 +59,25 @@ fn row_ops_match_the_definitions_bit_for_bit() {
         }
     }
 }
+
+#[test]
+fn a_column_is_repeated() {
+    let shape = |dims: &[u32]| Shape::new(dims).expect("a shape");
+    let x: Vec<f32> = (0..8).map(|number| number as f32 - 3.0).collect();
+    let from = Type::new(DType::F32, shape(&[4, 1]));
+    for (to, is_known) in [(shape(&[4, 5]), true), (shape(&[2, 4, 1]), false)] {
+        for isa in Isa::available() {
+            let width = to.elements();
+            let mut found = vec![9f32; 2 * width];
+            let rows = ElementsMut { base: found.as_mut_ptr(), stride: width };
+            let operand = (Elements { base: x.as_ptr(), stride: 4, single: false }, from);
+            // SAFETY: two rows exist, and the instruction set is available.
+            let known = unsafe { run(isa, Op::Broadcast(to), 2, &[operand], RowResult { rows, width }) };
+            assert_eq!(known, is_known);
+            if known {
+                let expected: Vec<f32> = x.iter().flat_map(|&x| [x; 5]).collect();
+                assert_eq!(found, expected, "{isa:?}");
+            }
+        }
+    }
+}

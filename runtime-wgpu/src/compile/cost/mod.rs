@@ -3,8 +3,8 @@
 use super::iterations::{Segment, passes};
 use crate::module::{Products, Program, Tile, WgradTile};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, MATMUL, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template,
-    WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, MATMUL,
+    SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
 };
 
 /// Bytes of a word.
@@ -152,6 +152,9 @@ impl Segment<'_> {
             ATTEND => self.attention(self.items(9), 1, waits, of),
             ATTEND_GRAD => self.attention(self.items(10), 2, waits, of),
             ATTEND_PULL => self.attention(self.items(14), 2, waits, of),
+            GRAPH_ATTEND => self.graph_attention(self.items(9), 1, waits, of),
+            GRAPH_ATTEND_GRAD => self.graph_attention(self.items(10), 2, waits, of),
+            GRAPH_ATTEND_PULL => self.graph_attention(self.items(14), 2, waits, of),
             COLSUM => {
                 let rows = self.parts(3, 6, |lanes, each| all([lanes, each]));
                 let turns = self.parts(3, 6, |lanes, each| all([lanes, each]).div_ceil(64) + 1);
@@ -177,6 +180,20 @@ impl Segment<'_> {
         let both = self.word(1) + self.word(2);
         let lanes = self.threads.count;
         of(all([items, times * both + EXPONENTIAL]), all([items + 2 * lanes, both]), waits)
+    }
+
+    /// Graph attention over `items` items, each of which takes `times` products with a value and an exponential per head.
+    fn graph_attention(
+        &self,
+        items: u64,
+        times: u64,
+        waits: u64,
+        of: impl Fn(u64, u64, u64) -> Cost,
+    ) -> Cost {
+        let (heads, value) = (self.word(1), self.word(2));
+        let lanes = self.threads.count;
+        let work = times * value + (EXPONENTIAL + 4) * heads;
+        of(all([items, work]), all([items + 2 * lanes, value + 4 * heads]), waits)
     }
 }
 

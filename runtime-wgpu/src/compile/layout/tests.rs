@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn parameters_start_and_end_at_vector_boundaries() {
-    let text = "autobatch plan 4 module \"m\" structure 0x00000000000000000000000000000001 mode infer
+    let text = "autobatch plan 5 module \"m\" structure 0x00000000000000000000000000000001 mode infer
          store @a param f32[5] store @b param f16[3,3] store @c param bf16[2] store @d param f32[4]
          bind words 0 floats 0
          certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// The units of the first kernel of a text.
 fn of(kernel: &str) -> Vec<Unit> {
     let text = format!(
-        "autobatch plan 4 module \"m\" structure 0x00000000000000000000000000000001 mode infer
+        "autobatch plan 5 module \"m\" structure 0x00000000000000000000000000000001 mode infer
          bind words 0 floats 0
          {kernel}
          certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes"

@@ -99,6 +99,7 @@ pub fn case(kind: Kind) -> OpCase {
         Kind::WeightedSum => lists::weighted_sum(),
         Kind::SoftmaxSum => lists::softmax_sum(),
         Kind::Attend => lists::attend(),
+        Kind::GraphAttend => lists::graph_attend(),
         Kind::Lookup => sources::lookup(),
         Kind::OneHot => sources::one_hot(),
         Kind::PickNegLogSoftmax => losses::pick_neg_log_softmax(),

@@ -31,7 +31,7 @@ kinds! {
     Concat Split Slice Reshape Transpose Pick Stack
     SumLast SumAll MeanLast MeanAll MaxLast MaxAll MinLast MinAll
     ArgMax TopK Softmax LogSoftmax LogSumExp Norm LayerNorm
-    ListSum ListMean ListMax WeightedSum SoftmaxSum Attend
+    ListSum ListMean ListMax WeightedSum SoftmaxSum Attend GraphAttend
     Lookup OneHot
     PickNegLogSoftmax CrossEntropy KlDiv Mse Bce Hinge
     Dropout ForkNoise StopGradient ScaleGradient
@@ -92,6 +92,7 @@ impl Kind {
             Op::WeightedSum { softmax: false } => Self::WeightedSum,
             Op::WeightedSum { softmax: true } => Self::SoftmaxSum,
             Op::Attend { scale: _ } => Self::Attend,
+            Op::GraphAttend { slope: _ } => Self::GraphAttend,
             Op::Lookup => Self::Lookup,
             Op::OneHot { width: _ } => Self::OneHot,
             Op::PickNegLogSoftmax => Self::PickNegLogSoftmax,

@@ -81,7 +81,9 @@ impl Kit {
             })
         });
         self.attend = wants(CellName::Attend).then(|| {
-            m.cell("attend", [vector, list(vector)], |g, [x, xs]| [g.attend(x, xs, xs, 0.5) + x * 0.5])
+            m.cell("attend", [vector, list(vector)], |g, [x, xs]| {
+                [g.attend(x, xs, xs, 0.5) + g.graph_attend(x, xs, xs, 0.25) * 0.5 + x * 0.5]
+            })
         });
         self.both = wants(CellName::Both).then(|| {
             m.cell("both", [list(vector); 2], |g, [xs, ys]| [g.softmax_sum(xs, ys) - xs.mean() * 0.5])

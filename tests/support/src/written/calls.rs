@@ -54,8 +54,13 @@ pub(super) fn attend(scope: &mut Scope<'_>) -> Option<Node> {
     let (key, element, len) = (scope.ty(query), scope.ty(value), length(scope));
     let keys = scope.list(key, len)?;
     let values = if key == element && scope.rng.chance(30) { keys } else { scope.list(element, len)? };
-    let scale = Float::new(scope.attribute());
-    Some(Node::new(Op::Attend { scale }, vec![query, keys, values]))
+    let number = Float::new(scope.attribute());
+    let has_heads = element.shape.elements().is_multiple_of(key.shape.elements());
+    let op = match has_heads && scope.rng.chance(50) {
+        true => Op::GraphAttend { slope: number },
+        false => Op::Attend { scale: number },
+    };
+    Some(Node::new(op, vec![query, keys, values]))
 }
 
 /// Returns an argument of a port in textual form.

@@ -248,6 +248,7 @@ fn attributes(op: &Op) -> String {
         Op::LayerNorm { eps } => format!("{{eps={:?}}}", eps.get()),
         Op::WeightedSum { softmax: true } => "{softmax}".to_owned(),
         Op::Attend { scale } => format!("{{scale={:?}}}", scale.get()),
+        Op::GraphAttend { slope } => format!("{{slope={:?}}}", slope.get()),
         Op::OneHot { width } => format!("{{width={width}}}"),
         Op::Hinge { margin } => format!("{{margin={:?}}}", margin.get()),
         Op::ScaleGradient { by } => format!("{{by={:?}}}", by.get()),

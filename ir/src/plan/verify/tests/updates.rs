@@ -7,7 +7,7 @@ use crate::plan::{
 use crate::types::{DType, Type, f32};
 use std::sync::Arc;
 
-const TEXT: &str = "autobatch update 4 module \"m\"
+const TEXT: &str = "autobatch update 5 module \"m\"
 store @w param f32[3]  store @t table f32[4,2]
 store @w.m state @w f32[3]
 store @w.grad grad @w f32[3]  store @t.grad grad @t f32[4,2]

@@ -166,3 +166,29 @@ pub(super) fn attend() -> OpCase {
         |g, _| vec![g.attend(g.input(&[1.0; 3]), values(g), values(g), 0.5)],
     )
 }
+
+pub(super) fn graph_attend() -> OpCase {
+    // The query [2 1] and the keys A, B, C: the sums of each of two heads, of which slope 0.5 halves the negative ones.
+    let heads = [shares([3.0, 2.5, 0.5]), shares([-0.5, 4.0, 1.25])];
+    let by_head = |at: usize| mixed(heads[at])[at];
+    entry(
+        vec![
+            good(&["f32[2]"], vec![vec![by_head(0), by_head(1)]], |g, _| {
+                let list = values(g);
+                vec![g.graph_attend(g.input(&[2.0, 1.0]), list, list, 0.5)]
+            }),
+            // Each head weighs two elements of a matrix.
+            good(&["f32[2,2]"], vec![[0, 0, 1, 1].map(|head| heads[head][1]).to_vec()], |g, _| {
+                let matrices = [0.0, 1.0, 0.0].map(|x| g.input_shaped([2, 2], &[x; 4]));
+                vec![g.graph_attend(g.input(&[2.0, 1.0]), values(g), g.list(matrices), 0.5)]
+            }),
+            good(&["f32[4]"], vec![vec![0.0; 4]], |g, _| {
+                let (keys, values) = (g.empty_list(f32([2])), g.empty_list(f32([4])));
+                vec![g.graph_attend(g.input(&[2.0, 1.0]), keys, values, 0.5)]
+            }),
+        ],
+        TRUE,
+        "values must have equal parts for 2 heads, found f32[3]",
+        |g, _| vec![g.graph_attend(g.input(&A), values(g), g.list([g.input(&[1.0; 3]); 3]), 0.5)],
+    )
+}

@@ -23,7 +23,7 @@ pub(super) fn of_node(
         note(seen, first.element().shape.rank() == 2, "a list of matrices");
     }
     let lists: Vec<_> = arena.operands(id).iter().filter_map(|operand| operand.as_value()).collect();
-    let both = matches!(op, Op::Attend { .. } | Op::WeightedSum { .. }) && {
+    let both = matches!(op, Op::Attend { .. } | Op::GraphAttend { .. } | Op::WeightedSum { .. }) && {
         let last = lists.len() - 1;
         lists[last] == lists[last - 1]
     };

@@ -143,6 +143,9 @@ fn scores<'g>(stage: &Stage<'g, '_>, step: &Step, element: Type, items: &[Bounde
 
 /// Emits attention. Query and keys are vectors; values are vectors or have any shape.
 fn attend<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    if step.size / 512 % 2 == 1 {
+        return graph_attend(stage, step);
+    }
     let (query, scale) = (stage.vector(step, 40).0, [0.5, -1.0, 0.0][step.size as usize / 64 % 3]);
     let (vector, element) = (stage.vector_type(), element(stage, step));
     let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(vector) } else { None };
@@ -161,6 +164,35 @@ fn attend<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
         }
     };
     (stage.g.attend(query, keys, values, scale), bound)
+}
+
+/// Emits graph attention: with a head for each element of a vector, or with one head and values of any shape.
+fn graph_attend<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    let (query, slope) = (stage.vector(step, 40).0, [0.25, -1.0, 0.0][step.size as usize / 64 % 3]);
+    let vector = stage.vector_type();
+    if step.size / 1024 % 2 == 1 {
+        let existing = if step.size / 4096 % 2 == 1 { stage.existing_list(vector) } else { None };
+        let (values, bound) = match existing {
+            Some(values) => values,
+            None => {
+                let items = stage.items(step, vector);
+                new_list(stage, vector, &items)
+            }
+        };
+        return (stage.g.graph_attend(query, values, values, slope), bound);
+    }
+    let element = element(stage, step);
+    let items = stage.items(step, element);
+    let (values, bound) = new_list(stage, element, &items);
+    let number = |x: Value<'g>| match x.shape().rank() {
+        0 => x.reshape([1]),
+        _ => x.mean().reshape([1]),
+    };
+    let keys = match items.is_empty() {
+        true => stage.g.empty_list(f32([1])),
+        false => stage.g.list(items.iter().map(|item| number(item.0))),
+    };
+    (stage.g.graph_attend(number(query), keys, values, slope), bound)
 }
 
 fn fan_out<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {

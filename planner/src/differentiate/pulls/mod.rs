@@ -3,7 +3,8 @@
 //! *Needs* the steps of the reverse, whose lanes leave a row for every node that attends. *Ensures* for each pair of items, of
 //! which one needs a gradient, one chain over all nodes that attend to the pair, in graph order, as in `reference::reverse`.
 //!
-//! *How.* The pairs of lists form trees: both lists of a pair may have grown by one item from those of another. All items that
+//! *How.* The readers of a pair of items are those of the pairs of lists that were the first to hold it: one pair of lists in a
+//! sentence, one per neighbour in a graph. So no row belongs to an edge of a graph. The pairs of lists form trees: both lists of a pair may have grown by one item from those of another. All items that
 //! a pair was the first to hold have the same readers: the nodes that read the pair, or one that grew from it. Pairs are
 //! visited from the longest back, so a pair has the readers of the one that grew from it and its own, which mostly come before
 //! in the graph. So readers lie in one buffer, of which each pair names a range. In a plan, neighbouring lanes with one range,
@@ -12,9 +13,10 @@
 //! A step pulls in the wave behind the last of its readers in reverse, which is the first of them forward. Items are computed
 //! before any node reads them, so their gradients are read later.
 
+mod find;
+
 use super::edit::{grow, kernel_id};
 use super::emitter::Emitter;
-use super::input::Input;
 use super::kernel::Pull;
 use super::reverse_steps::{ContributionFields, ReverseStep};
 use super::signatures::Signatures;
@@ -23,11 +25,8 @@ use crate::ids::{ContributionId, PairId, PartId, WaveId};
 use crate::index_vec::IndexVec;
 use crate::lower::{Shared, shared};
 use crate::steps::append_step;
-use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Place, Plan, StepOperand};
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// No pair.
@@ -50,10 +49,12 @@ struct Pair {
     wave: WaveId,
     /// The number of items of each list.
     length: u32,
+    /// An earlier pair with the same list of keys.
+    same_keys: PairId,
 }
 
 /// A pull of a signature.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct PullId {
     sig: SigId,
     number: u32,
@@ -65,10 +66,22 @@ struct PairLane {
     of: PullId,
     fields: [FieldId; 2],
     rows: [u32; 2],
-    pair: PairId,
-    /// The place of the items in their lists.
+    /// All nodes that attend to both, descending, in the buffer.
+    readers: Range<usize>,
+    /// The place of the items in the lists of the first of them, the last node.
     place: u32,
     items: [ValueId; 2],
+    /// An earlier lane of the same pull and key.
+    same_key: u32,
+    /// The last of a linked list of the other pairs of lists that hold the items.
+    others: u32,
+}
+
+/// A pair of lists that holds the items of a lane.
+struct Holder {
+    pair: PairId,
+    place: u32,
+    before: u32,
 }
 
 /// A step of a wave: the lanes of one pull whose items lie in the same fields.
@@ -93,7 +106,8 @@ pub(super) struct Pulled {
 #[derive(Default)]
 pub(super) struct Pulls {
     pairs: IndexVec<PairId, Pair>,
-    known: HashMap<(PullId, [ValueId; 2]), PairId>,
+    /// Per value the last pair of which it is the list of keys.
+    of_keys: Vec<PairId>,
     /// The linked lists of the readers of pairs: a node and the link before.
     own: Vec<(NodeId, u32)>,
     /// Pairs by pull, the longest lists first.
@@ -101,6 +115,10 @@ pub(super) struct Pulls {
     readers: Vec<NodeId>,
     /// In the order of steps: by wave, pull, and fields.
     lanes: Vec<PairLane>,
+    /// The linked lists of the pairs of lists that hold the items of lanes, besides the first of each.
+    holders: Vec<Holder>,
+    /// Per value the last lane of which it is the key.
+    of_key: Vec<u32>,
     steps: Vec<PullStep>,
     pulled: Vec<Pulled>,
 }
@@ -114,7 +132,6 @@ impl Pulls {
         fields: &mut ContributionFields,
     ) -> Result<(), PlanError> {
         self.pairs.clear();
-        self.known.clear();
         self.own.clear();
         self.readers.clear();
         self.lanes.clear();
@@ -129,8 +146,8 @@ impl Pulls {
         self.find_readers(plan, emitter);
         self.order_readers();
         self.find_lanes(emitter);
-        self.lanes
-            .sort_unstable_by_key(|lane| (lane.wave, lane.of, lane.fields, lane.rows, lane.place, lane.pair));
+        self.join_readers();
+        self.lanes.sort_unstable_by_key(|lane| (lane.wave, lane.of, lane.fields, lane.rows, lane.items));
         self.allocate(plan, needs, sigs, fields)?;
         self.pulled.sort_unstable_by_key(|own| (own.node, own.place, own.number));
         Ok(())
@@ -152,140 +169,6 @@ impl Pulls {
         self.ending_at(node, &(number..number + 1)).find(|own| own.place == place).map(|own| own.row)
     }
 
-    fn find_readers(&mut self, plan: &Plan, emitter: &Emitter<'_>) {
-        let Emitter { input, sigs, reverse_steps, .. } = *emitter;
-        let graph = input.graph;
-        // Neighbouring nodes mostly read one pair.
-        let mut latest: Vec<(PullId, PairId)> = Vec::new();
-        for node in graph.arena.ids() {
-            let Some((back, _)) = reverse_steps.of(node) else { continue };
-            let Some(derivative) = sigs[back.sig].derivative() else { continue };
-            if derivative.pulls.is_empty() {
-                continue;
-            }
-            let wave = WaveId(plan.waves.partition_point(|&end| end as usize <= back.step) as u32);
-            let operands = graph.arena.operands(node);
-            for (number, pull) in (0..).zip(&derivative.pulls) {
-                let [Some(keys), Some(values)] = pull.lists.map(|list| operands[list as usize].as_value())
-                else {
-                    continue;
-                };
-                let (of, lists) = (PullId { sig: back.sig, number }, [keys, values]);
-                let known = latest
-                    .get(number as usize)
-                    .filter(|&&(own, pair)| own == of && self.pairs[pair].lists == lists);
-                let pair = known.map_or_else(|| self.pair(graph, of, lists), |known| known.1);
-                latest.resize(latest.len().max(number as usize + 1), (of, pair));
-                latest[number as usize] = (of, pair);
-                let own = &mut self.pairs[pair];
-                own.wave = own.wave.min(wave);
-                self.own.push((node, own.last_own));
-                own.last_own = self.own.len() as u32 - 1;
-            }
-        }
-    }
-
-    /// The number of a pair. Adds it, and all pairs that its lists grew from.
-    fn pair(&mut self, graph: &GraphData, of: PullId, mut lists: [ValueId; 2]) -> PairId {
-        let (mut first, mut after) = (None, None::<PairId>);
-        loop {
-            let next = self.pairs.next_id();
-            let number = *self.known.entry((of, lists)).or_insert(next);
-            let first = *first.get_or_insert(number);
-            if let Some(after) = after {
-                self.pairs[after].before = number;
-            }
-            if number < next {
-                return first;
-            }
-            let (before, readers, wave) = (NO_PAIR, 0..0, WaveId(NONE));
-            self.pairs.push(Pair { of, lists, before, last_own: NONE, readers, wave, length: 0 });
-            let Some(grown_from) = graph.arena.grown_together(lists, &graph.sigs) else { return first };
-            (lists, after) = (grown_from, Some(number));
-        }
-    }
-
-    /// Gives every pair its readers.
-    fn order_readers(&mut self) {
-        let Self { pairs, own, order, readers, .. } = self;
-        order.clear();
-        order.extend(pairs.ids());
-        // A list comes behind the list that it grew from.
-        order.sort_unstable_by_key(|&pair| {
-            let Pair { of, lists, .. } = &pairs[pair];
-            (*of, std::cmp::Reverse(*lists))
-        });
-        for &number in &*order {
-            let pair = &pairs[number];
-            let (from_longer, before) = (pair.readers.clone(), pair.before);
-            // The readers of a longer pair lie at the end of the buffer, if one pair grew from this.
-            let start = match from_longer.end == readers.len() {
-                true if !from_longer.is_empty() => from_longer.start,
-                _ => {
-                    let start = readers.len();
-                    readers.extend_from_within(from_longer);
-                    start
-                }
-            };
-            let own_start = readers.len();
-            let mut link = pair.last_own;
-            while let Some(&(node, earlier)) = own.get(link as usize) {
-                readers.push(node);
-                link = earlier;
-            }
-            // The readers of a shorter pair may not all be before those of the longer one.
-            let mut all = start..readers.len();
-            if all.contains(&own_start) && own_start > start && readers[own_start - 1] < readers[own_start] {
-                all = sorted_copy(readers, [all, 0..0]);
-            }
-            let wave = pair.wave;
-            pairs[number].readers = all.clone();
-            let Some(grown_from) = pairs.get_mut(before) else { continue };
-            grown_from.wave = grown_from.wave.min(wave);
-            // Several pairs may have grown from one.
-            grown_from.readers = match grown_from.readers.is_empty() {
-                true => all,
-                false => sorted_copy(readers, [grown_from.readers.clone(), all]),
-            };
-        }
-    }
-
-    /// Adds a lane for every pair of items of which one needs a gradient, at the pair of lists that first held it.
-    fn find_lanes(&mut self, emitter: &Emitter<'_>) {
-        let Emitter { input: &Input { graph, places, .. }, needs, .. } = *emitter;
-        let Self { pairs, lanes, order, .. } = self;
-        // A list comes behind the list that it grew from.
-        for &number in order.iter().rev() {
-            let pair = &pairs[number];
-            let first = pairs.get(pair.before).map_or(0, |before| before.length);
-            let is_grown = pair.before != NO_PAIR;
-            let [keys, values] = pair.lists.map(|list| {
-                match graph.arena.appended(graph.arena.producer(list), &graph.sigs).filter(|_| is_grown) {
-                    Some((_, item)) => Cow::Owned(vec![item]),
-                    None => graph.arena.items(list, &graph.sigs),
-                }
-            });
-            pairs[number].length = first + keys.len() as u32;
-            let pair = &pairs[number];
-            for (place, (key, value)) in (first..).zip(keys.iter().zip(&*values)) {
-                let [Some(key), Some(value)] = [key.as_value(), value.as_value()] else { continue };
-                let items = [key, value];
-                if items.iter().any(|item| needs[item.index()]) {
-                    let [of_key, of_value] = items.map(|item| places.of(item));
-                    lanes.push(PairLane {
-                        wave: pair.wave,
-                        of: pair.of,
-                        fields: [of_key.0, of_value.0],
-                        rows: [of_key.1.0, of_value.1.0],
-                        pair: number,
-                        place,
-                        items,
-                    });
-                }
-            }
-        }
-    }
-
     /// Gives the contributions of every step rows, and notes them.
     fn allocate(
         &mut self,
@@ -294,7 +177,7 @@ impl Pulls {
         sigs: &Signatures,
         fields: &mut ContributionFields,
     ) -> Result<(), PlanError> {
-        let Self { pairs, readers, lanes, steps, pulled, .. } = self;
+        let Self { readers, lanes, steps, pulled, .. } = self;
         let mut start = 0;
         for lanes in lanes.chunk_by(same_step) {
             let pull = pull_of(sigs, lanes[0].of);
@@ -307,7 +190,7 @@ impl Pulls {
                 for (row, lane) in (first..).zip(lanes) {
                     let item = lane.items[side];
                     if needs[item.index()] {
-                        let node = readers[pairs[lane.pair].readers.start];
+                        let node = readers[lane.readers.start];
                         pulled.push(Pulled { node, place: lane.place, number, item, row });
                     }
                 }
@@ -335,7 +218,7 @@ impl Pulls {
                 plan.operands.push(readers);
                 let made = step.made.iter().flatten();
                 plan.places.extend(made.map(|&(field, start)| Place::Rows { field, start }));
-                let last = |lane: &PairLane| self.readers[self.pairs[lane.pair].readers.start];
+                let last = |lane: &PairLane| self.readers[lane.readers.start];
                 plan.lanes.extend(lanes.iter().map(last));
             });
         }
@@ -349,7 +232,7 @@ impl Pulls {
         part: PartId,
         emitter: &Emitter<'_>,
     ) -> StepOperand {
-        let ranges = || lanes.iter().map(|lane| &self.pairs[lane.pair].readers);
+        let ranges = || lanes.iter().map(|lane| &lane.readers);
         let field = emitter.part_of(lanes[0].of.sig, part);
         let append = |tables: &mut Vec<u32>, readers: &Range<usize>| {
             let row = |&node: &NodeId| {
@@ -381,14 +264,6 @@ impl Pulls {
         };
         StepOperand::of_field(field, address)
     }
-}
-
-/// Appends the readers of two ranges in descending order; gives their range.
-fn sorted_copy(readers: &mut Vec<NodeId>, ranges: [Range<usize>; 2]) -> Range<usize> {
-    let start = readers.len();
-    ranges.into_iter().for_each(|range| readers.extend_from_within(range));
-    readers[start..].sort_unstable_by_key(|&node| std::cmp::Reverse(node));
-    start..readers.len()
 }
 
 fn pull_of(sigs: &Signatures, of: PullId) -> &Pull {
