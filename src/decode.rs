@@ -266,10 +266,15 @@ impl Draw {
         while decoded.symbols.len() < self.longest {
             let scored = scores(&state);
             let tempered = if self.temperature == 1.0 { scored } else { scored / self.temperature };
-            let elements = g.get_all(&proposed(tempered, self.best, caller)).await?;
+            let draws_all = self.best >= tempered.shape().elements();
+            let asked = match draws_all {
+                true => vec![g.at(caller, || tempered.log_softmax())],
+                false => proposed(tempered, self.best, caller).to_vec(),
+            };
+            let elements = g.get_all(&asked).await?;
             check_scores(&elements[0], decoded.symbols.len())?;
             let place = drawn(&elements[0], random.unit());
-            let symbol = elements[1][place] as u32;
+            let symbol = if draws_all { place as u32 } else { elements[1][place] as u32 };
             decoded.log_probability += f64::from(elements[0][place]);
             if symbol == self.end {
                 decoded.ended = true;
@@ -290,10 +295,10 @@ fn check_scores(scores: &[f32], symbols: usize) -> Result<()> {
 
 /// The place of the symbol at which the sum of probabilities exceeds `unit` of their total.
 fn drawn(log_probabilities: &[f32], unit: f64) -> usize {
-    let probability = |log: &f32| f64::from(*log).exp();
-    let mut rest = unit * log_probabilities.iter().map(probability).sum::<f64>();
-    let found = log_probabilities.iter().position(|log| {
-        rest -= probability(log);
+    let probabilities: Vec<f64> = log_probabilities.iter().map(|log| f64::from(*log).exp()).collect();
+    let mut rest = unit * probabilities.iter().sum::<f64>();
+    let found = probabilities.iter().position(|probability| {
+        rest -= probability;
         rest < 0.0
     });
     found.unwrap_or(log_probabilities.len().saturating_sub(1))

@@ -142,7 +142,7 @@ def with_dynet(args):
         def scores(sentence):
             xs = [words[word] for word in sentence]
             ahead, back = forward.initial_state().transduce(xs), backward.initial_state().transduce(xs[::-1])[::-1]
-            states = [dy.concatenate(pair) for pair in zip(ahead, back)]
+            states = [dy.concatenate(list(pair)) for pair in zip(ahead, back)]
             narrowed = [dy.tanh(dy.affine_transform([narrow_bias, narrow, state])) for state in states]
             return [dy.affine_transform([tags_bias, tags, state]) for state in narrowed]
 

@@ -123,6 +123,10 @@ pub fn top_k<T: Real>(row: &[T], out: &mut [u32]) -> usize {
     let max = out.len().min(row.len());
     let mut filled = 0;
     for (i, &x) in row.iter().enumerate() {
+        // Most elements of a long row are behind the last one.
+        if filled == max && out[..filled].last().is_none_or(|&last| !exceeds(x, row[last as usize])) {
+            continue;
+        }
         let place = out[..filled].partition_point(|&j| !exceeds(x, row[j as usize]));
         if place < max {
             filled = (filled + 1).min(max);
