@@ -4,11 +4,12 @@
 //! which one needs a gradient, one chain over all nodes that attend to the pair, in graph order, as in `reference::reverse`.
 //!
 //! *How.* The readers of a pair of items are those of the pairs of lists that were the first to hold it: one pair of lists in a
-//! sentence, one per neighbour in a graph. So no row belongs to an edge of a graph. The pairs of lists form trees: both lists of a pair may have grown by one item from those of another. All items that
-//! a pair was the first to hold have the same readers: the nodes that read the pair, or one that grew from it. Pairs are
-//! visited from the longest back, so a pair has the readers of the one that grew from it and its own, which mostly come before
-//! in the graph. So readers lie in one buffer, of which each pair names a range. In a plan, neighbouring lanes with one range,
-//! or each with one reader less, are groups. So the cost is linear in items and readers.
+//! sentence, one per neighbour in a graph. So no row belongs to an edge of a graph. The pairs of lists form trees: both lists
+//! of a pair may have grown by one item from those of another. All items that a pair was the first to hold have the same
+//! readers: the nodes that read the pair, or one that grew from it. Pairs are visited from the longest back, so a pair has the
+//! readers of the one that grew from it and its own, which mostly come before in the graph. So readers lie in one buffer, of
+//! which each pair names a range. In a plan, neighbouring lanes with one range, or each with one reader less, are groups. So
+//! the cost is linear in items and readers.
 //!
 //! A step pulls in the wave behind the last of its readers in reverse, which is the first of them forward. Items are computed
 //! before any node reads them, so their gradients are read later.
