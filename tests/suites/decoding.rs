@@ -68,7 +68,7 @@ impl Writer {
 fn searches_of_all_kinds_run_together_as_they_run_alone() {
     let mut m = ModuleBuilder::new("writer");
     let writer = Writer::new(&mut m);
-    let mut session = Session::new(&m.build().unwrap(), Device::Cpu).unwrap();
+    let mut session = Session::new(m.build().unwrap(), Device::Cpu).unwrap();
     let tasks: Vec<(usize, u32)> =
         (0..6).flat_map(|kind| (0..WORDS).map(move |first| (kind, first))).collect();
     let together = {
