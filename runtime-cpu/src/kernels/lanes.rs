@@ -115,6 +115,37 @@ macro_rules! lanes {
     };
 }
 
+/// The rows of a square of [`transpose`].
+pub(super) const SQUARE: usize = 16;
+
+/// Stores element `e` of row `r` at `to[e * SQUARE + r]`, for some elements of each of the rows.
+///
+/// # Safety
+/// The instruction set of `L` is available. The elements of the rows are readable, and the square of them is writable.
+#[inline(always)]
+pub(super) unsafe fn transpose<L: Lanes>(rows: &[*const f32; SQUARE], elements: usize, to: *mut f32) {
+    let mut done = 0;
+    // SAFETY: as for this function; the width tells the instruction set.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        while L::WIDTH == 16 && done + 16 <= elements {
+            x86::transpose_16(rows, done, to.add(done * SQUARE));
+            done += 16;
+        }
+        while L::WIDTH == 8 && done + 8 <= elements {
+            x86::transpose_8(rows, 0, done, to.add(done * SQUARE));
+            x86::transpose_8(rows, 8, done, to.add(done * SQUARE));
+            done += 8;
+        }
+    }
+    for element in done..elements {
+        for (number, row) in rows.iter().enumerate() {
+            // SAFETY: as for this function.
+            unsafe { *to.add(element * SQUARE + number) = *row.add(element) };
+        }
+    }
+}
+
 pub(super) use portable::Portable;
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86::{Avx2, Avx512};
@@ -173,7 +204,7 @@ mod portable {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Lanes;
+    use super::{Lanes, SQUARE};
     use std::arch::x86_64::*;
 
     lanes! {
@@ -202,6 +233,85 @@ mod x86 {
         |from, count| _mm256_maskload_ps(from, low_lanes(count));
         |to, v, count| _mm256_maskstore_ps(to, low_lanes(count), v);
         prefetch_first: _MM_HINT_T0, prefetch_second: _MM_HINT_T1
+    }
+
+    /// [`transpose`](super::transpose) of 16 elements from one on.
+    ///
+    /// # Safety
+    /// AVX-512 is available. As for [`transpose`](super::transpose).
+    #[inline(always)]
+    pub(super) unsafe fn transpose_16(rows: &[*const f32; SQUARE], element: usize, to: *mut f32) {
+        // SAFETY: as for this function.
+        unsafe {
+            let mut square = [_mm512_setzero_ps(); SQUARE];
+            for (row, from) in square.iter_mut().zip(rows) {
+                *row = _mm512_loadu_ps(from.add(element));
+            }
+            // Within parts of four elements: pairs of rows, then pairs of pairs.
+            let mut parts = [_mm512_setzero_ps(); SQUARE];
+            for (rows, parts) in square.as_chunks::<4>().0.iter().zip(parts.as_chunks_mut::<4>().0) {
+                let double = |x| _mm512_castps_pd(x);
+                let low = [0, 2].map(|row| double(_mm512_unpacklo_ps(rows[row], rows[row + 1])));
+                let high = [0, 2].map(|row| double(_mm512_unpackhi_ps(rows[row], rows[row + 1])));
+                *parts = [
+                    _mm512_castpd_ps(_mm512_unpacklo_pd(low[0], low[1])),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(low[0], low[1])),
+                    _mm512_castpd_ps(_mm512_unpacklo_pd(high[0], high[1])),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(high[0], high[1])),
+                ];
+            }
+            // Parts of four rows lie in four vectors: the first and third, and the second and fourth parts of two at a time.
+            for column in 0..4 {
+                let [a, b, c, d] = [0, 4, 8, 12].map(|rows| parts[rows + column]);
+                let even = [_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0x88>(c, d)];
+                let odd = [_mm512_shuffle_f32x4::<0xdd>(a, b), _mm512_shuffle_f32x4::<0xdd>(c, d)];
+                for (place, column_of) in [
+                    (0, _mm512_shuffle_f32x4::<0x88>(even[0], even[1])),
+                    (4, _mm512_shuffle_f32x4::<0x88>(odd[0], odd[1])),
+                    (8, _mm512_shuffle_f32x4::<0xdd>(even[0], even[1])),
+                    (12, _mm512_shuffle_f32x4::<0xdd>(odd[0], odd[1])),
+                ] {
+                    _mm512_storeu_ps(to.add((place + column) * SQUARE), column_of);
+                }
+            }
+        }
+    }
+
+    /// [`transpose`](super::transpose) of eight elements from one on, for eight rows from `first` on.
+    ///
+    /// # Safety
+    /// AVX2 is available. As for [`transpose`](super::transpose).
+    #[inline(always)]
+    pub(super) unsafe fn transpose_8(
+        rows: &[*const f32; SQUARE],
+        first: usize,
+        element: usize,
+        to: *mut f32,
+    ) {
+        // SAFETY: as for this function.
+        unsafe {
+            let mut square = [_mm256_setzero_ps(); 8];
+            for (row, from) in square.iter_mut().zip(&rows[first..]) {
+                *row = _mm256_loadu_ps(from.add(element));
+            }
+            let mut parts = [_mm256_setzero_ps(); 8];
+            for (rows, parts) in square.as_chunks::<4>().0.iter().zip(parts.as_chunks_mut::<4>().0) {
+                let low = [0, 2].map(|row| _mm256_unpacklo_ps(rows[row], rows[row + 1]));
+                let high = [0, 2].map(|row| _mm256_unpackhi_ps(rows[row], rows[row + 1]));
+                *parts = [
+                    _mm256_shuffle_ps::<0x44>(low[0], low[1]),
+                    _mm256_shuffle_ps::<0xee>(low[0], low[1]),
+                    _mm256_shuffle_ps::<0x44>(high[0], high[1]),
+                    _mm256_shuffle_ps::<0xee>(high[0], high[1]),
+                ];
+            }
+            for column in 0..4 {
+                let (a, b) = (parts[column], parts[4 + column]);
+                let to = to.add(first);
+                _mm256_storeu_ps(to.add(column * SQUARE), _mm256_permute2f128_ps::<0x20>(a, b));
+                _mm256_storeu_ps(to.add((4 + column) * SQUARE), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+        }
     }
 
     #[inline(always)]

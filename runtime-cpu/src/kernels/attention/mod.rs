@@ -144,7 +144,7 @@ pub(super) unsafe fn run<'a, L: Lanes, const BLOCK: usize>(
         let known = known_rows(&mut space.lists[0], longest[0]);
         // SAFETY: as for this function; the lanes exist, and the keys of the longest list are packed.
         unsafe {
-            space.stage.packed[0].pack(a.keys, longest[0], known);
+            space.stage.packed[0].pack::<L>(a.keys, longest[0], known);
             by_lanes!(count, |Q| block::<L, Q>(a, first, longest, &mut space));
         }
         first += count;

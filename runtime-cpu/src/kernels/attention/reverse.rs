@@ -85,8 +85,8 @@ pub(in crate::kernels) unsafe fn gradients<'a, L: Lanes, const BLOCK: usize>(
         let [known_keys, known_values] = [0, 1].map(|side| known_rows(&mut space.lists[side], longest[side]));
         // SAFETY: as for this function; the lanes exist, and the rows of the longest list are packed.
         unsafe {
-            space.stage.packed[0].pack(a.keys, longest[0], known_keys);
-            space.stage.packed[1].pack(a.values, longest[1], known_values);
+            space.stage.packed[0].pack::<L>(a.keys, longest[0], known_keys);
+            space.stage.packed[1].pack::<L>(a.values, longest[1], known_values);
             by_lanes!(count, |Q| gradient_block::<L, Q>(a, first, longest[0], &mut space));
         }
         first += count;
@@ -166,8 +166,8 @@ pub(in crate::kernels) unsafe fn pull<'a, L: Lanes, const BLOCK: usize>(
             _ => {
                 // SAFETY: the readers exist.
                 unsafe {
-                    space.stage.packed[0].pack(queries, own, 0);
-                    space.stage.packed[1].pack(dys, own, 0);
+                    space.stage.packed[0].pack::<L>(queries, own, 0);
+                    space.stage.packed[1].pack::<L>(dys, own, 0);
                     take_numbers(numbers, own, &mut space.stage.numbers);
                 }
                 space.lists[0] = Some(own);

@@ -1,6 +1,6 @@
 //! Tiles: products and chains of several rows with the rows of one list.
 
-use crate::kernels::lanes::Lanes;
+use crate::kernels::lanes::{Lanes, SQUARE, transpose};
 use autobatch_ir::numeric::{row, scalar};
 use autobatch_ir::plan::List;
 use std::ops::Range;
@@ -49,8 +49,9 @@ impl StridedMut {
 
 /// The maximum number of rows of a block on any instruction set.
 pub(super) const MAX_BLOCK: usize = 14;
-/// Strided of the list in a packed block, and the virtual lanes of a row of scores.
+/// Rows of the list in a packed block, and the virtual lanes of a row of scores.
 pub(super) const PACKED: usize = row::LANES;
+const _: () = assert!(PACKED == SQUARE, "a block is a square of rows");
 
 /// The first rows of a list, transposed: blocks of rows, the elements in order, each of all rows of the block.
 #[derive(Debug, Default)]
@@ -60,9 +61,9 @@ impl Packed {
     /// Packs the rows of a list from the number `known` on.
     ///
     /// # Safety
-    /// The rows exist.
+    /// The instruction set of `L` is available. The rows exist.
     #[inline(always)]
-    pub(super) unsafe fn pack(&mut self, rows: Strided, list: List<'_>, known: usize) {
+    pub(super) unsafe fn pack<L: Lanes>(&mut self, rows: Strided, list: List<'_>, known: usize) {
         let Self(packed) = self;
         let floats = list.len().next_multiple_of(PACKED) * rows.width;
         if packed.len() < floats {
@@ -78,12 +79,8 @@ impl Packed {
                 *from = rows.row(list.row((numbers.start + number).min(numbers.end - 1)) as usize);
             }
             let to = packed[block * PACKED * rows.width..][..PACKED * rows.width].as_mut_ptr();
-            for element in 0..rows.width {
-                for (number, from) in from.iter().enumerate() {
-                    // SAFETY: the rows exist, and the block has an element of each.
-                    unsafe { *to.add(element * PACKED + number) = *from.add(element) };
-                }
-            }
+            // SAFETY: as for this function; the block has an element of each row.
+            unsafe { transpose::<L>(&from, rows.width, to) };
         }
     }
 
