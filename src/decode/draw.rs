@@ -37,7 +37,7 @@ impl Draw {
         self
     }
 
-    /// Draws a sequence from a state; `scores` and `push` are those of [`Search::run`].
+    /// Draws a sequence from a state; `scores` and `push` are those of [`Search::run`](super::Search::run).
     ///
     /// # Errors
     /// As [`Value::get`].
