@@ -62,8 +62,8 @@ fn sum_start(block: u32, lane: u32, row: u32, column: u32) -> f32 {
     return 0.0;
 }
 
-// The product of a row with words that are `step` apart, as one chain. A load takes much longer than a multiply-add, so eight elements are loaded before
-// they are multiplied.
+// The product of a row with words that are `step` apart, as one chain. A load takes much longer than a multiply-add, so eight
+// elements are loaded before they are multiplied.
 fn chain_of(x: u32, y: u32, step: u32, width: u32) -> f32 {
     var chain = 0.0;
     var i = 0u;

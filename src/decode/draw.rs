@@ -89,7 +89,8 @@ impl Draw {
     }
 }
 
-/// The place of the symbol at which the sum of probabilities exceeds `unit` of their total.
+/// The place of the symbol at which the sum of probabilities exceeds `unit` of their total; of the last possible symbol if
+/// rounding lets none exceed it.
 fn drawn(log_probabilities: &[f32], unit: f64) -> usize {
     let probabilities: Vec<f64> = log_probabilities.iter().map(|log| f64::from(*log).exp()).collect();
     let mut rest = unit * probabilities.iter().sum::<f64>();
@@ -97,5 +98,17 @@ fn drawn(log_probabilities: &[f32], unit: f64) -> usize {
         rest -= probability;
         rest < 0.0
     });
-    found.unwrap_or(log_probabilities.len().saturating_sub(1))
+    let last = || probabilities.iter().rposition(|&probability| probability > 0.0);
+    found.or_else(last).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drawn;
+
+    #[test]
+    fn an_impossible_symbol_is_never_drawn() {
+        let scores = [f32::NEG_INFINITY, 0.5_f32.ln(), 0.5_f32.ln(), f32::NEG_INFINITY];
+        assert_eq!([0.0, 0.4, 0.6, 1.0].map(|unit| drawn(&scores, unit)), [1, 1, 2, 2]);
+    }
 }
