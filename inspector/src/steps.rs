@@ -248,6 +248,10 @@ pub fn other_work(plan: &Plan, step: &Step) -> String {
             Stage::AttendPull { op, .. } => {
                 parts.push(format!("reverse of {}, for keys and values", op.spelling()));
             }
+            Stage::LabelLoss { param, .. } => {
+                let store = plan.stores(step)[param.index()];
+                parts.push(format!("loss of a row of @{}", plan.stores[store.index()].name));
+            }
             Stage::Lookup { param, .. } => {
                 let store = plan.stores(step)[param.index()];
                 parts.push(format!("row of @{}", plan.stores[store.index()].name));

@@ -20,6 +20,7 @@
 //! | `translate` | | transformer that translates sentences | [`translate`] |
 //! | `ggnn` | | gated graph network | [`graphs`] |
 //! | `gat` | | graph attention network | [`graphs`] |
+//! | `lm` | | LSTM language model | [`language`] |
 //! | `crf` | | BiLSTM tagger with a conditional random field | [`crf_tagger`] |
 //!
 //! The letters name the workloads of the comparative benchmarks.
@@ -34,6 +35,7 @@ pub mod char_tagger;
 pub mod crf_tagger;
 pub mod data;
 pub mod graphs;
+pub mod language;
 pub mod lattice_tagger;
 pub mod lessons;
 pub mod mnist;

@@ -16,6 +16,10 @@ enum Score {
     Spans(SpanScore),
     Pearson(Pearson),
     Mean(Mean),
+    /// `exp` of the mean: the geometric mean of probabilities.
+    Likelihood(Mean),
+    /// Its inverse.
+    Perplexity(Mean),
 }
 
 /// The number of kinds of named entities. Tag 0 is outside, then come the inside tags, then the begin tags.
@@ -56,6 +60,18 @@ impl Scores {
         }
     }
 
+    /// Adds the negative log-probability of a word.
+    pub fn word(&mut self, loss: f64) {
+        let empty = Mean::default();
+        for (name, new) in
+            [("likelihood", Score::Likelihood(empty)), ("perplexity", Score::Perplexity(empty))]
+        {
+            if let Score::Likelihood(mean) | Score::Perplexity(mean) = self.get(name, new) {
+                mean.observe(-loss);
+            }
+        }
+    }
+
     /// Adds the tags of a sentence and the scores of every tag: accuracy over words, F1 over spans. Tags
     /// outside the named-entity tag set form no spans.
     pub fn tags(&mut self, gold: &[u32], outputs: &[&Row]) {
@@ -82,6 +98,8 @@ impl Scores {
             Score::Spans(spans) => spans.f1(),
             Score::Pearson(pearson) => pearson.value(),
             Score::Mean(mean) => mean.value(),
+            Score::Likelihood(mean) => mean.value().exp(),
+            Score::Perplexity(mean) => (-mean.value()).exp(),
         };
         self.scores.iter().map(|(name, score)| (*name, number(score))).collect()
     }

@@ -150,6 +150,10 @@ fn publish(folder: &Path, alias: &str) {
                 write(&format!("SET{ending}"), content.unwrap());
             }
         }
+        "lm" => {
+            let sentences = translations::pairs(1, 30).into_iter().map(|pair| pair.source + "\n");
+            write("train.txt", sentences.collect());
+        }
         "translate" => write("train.txt", parallel::write(&translations::pairs(1, 30))),
         "lattice" => write("train.txt", lattice::write(&lattices::sentences(1, 30, lattices::LENGTHS))),
         _ => {

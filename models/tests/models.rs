@@ -94,7 +94,7 @@ fn invalid_options_are_rejected() {
     let none = Options::default;
     assert_eq!(
         say("z", none()),
-        "unknown model `z`: expected one of mnist, treelstm, similarity, tagger, chartagger, names, acceptor, treernn, parser, lattice, sentiment, transformer, translate, ggnn, gat, crf"
+        "unknown model `z`: expected one of mnist, treelstm, similarity, tagger, chartagger, names, acceptor, treernn, parser, lattice, sentiment, transformer, translate, ggnn, gat, crf, lm"
     );
     assert_eq!(say("treelstm", Options { hidden: Some(0), ..none() }), "hidden must be 1 to 16384, found 0");
     assert_eq!(

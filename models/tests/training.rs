@@ -26,6 +26,7 @@ const BELOW: [(&str, f32); ENTRIES.len()] = [
     ("ggnn", 0.3),
     ("gat", 0.45),
     ("crf", 20.0),
+    ("lm", 45.0),
 ];
 
 fn lesson(entry: &Entry) -> Lesson {

@@ -81,6 +81,14 @@ impl Embedding {
         x.affine_transposed(self.table.as_param(), None)
     }
 
+    /// The loss of a row under the scores of all rows, `-log_softmax(table · x)[label]`, without a score in memory: for an
+    /// output layer of 10^4 rows and more that shares the table.
+    #[track_caller]
+    #[must_use]
+    pub fn label_loss<'g>(&self, x: Value<'g>, label: impl IntoArg<'g>) -> Value<'g> {
+        x.label_loss(self.table.as_param(), label)
+    }
+
     /// The table.
     #[must_use]
     pub const fn table(&self) -> Table {

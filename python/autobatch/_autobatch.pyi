@@ -937,6 +937,8 @@ class Value:
         """The margin loss of each row."""
     def kl_div(self, target) -> Any:
         """`sum target * (log target - self)`, where `self` holds log-probabilities."""
+    def label_loss(self, rows, label) -> Any:
+        """`-log_softmax(rows · self)[label]` of 10^4 labels and more: `rows` has a row for each, and no score is kept."""
     def layer_norm(self, eps=1e-05) -> Any:
         """Each row minus its mean, divided by its deviation."""
     def leaky_relu(self, slope) -> Any:

@@ -128,6 +128,21 @@ def test_gradients_equal_finite_differences():
     np.testing.assert_allclose(gradient, expected, rtol=1e-5)
 
 
+def test_the_loss_of_a_label_is_that_of_the_scores_of_all():
+    m = ab.Module("labels")
+    words, rows = m.table("words", 700, 8), m.param("rows", (5, 8))
+    session = ab.Session(m, seed=2)
+
+    def losses(word):
+        x = words[word].tanh()
+        pairs = [(words.as_param(), 699 - word), (rows, x.argmax())]
+        short = [x.label_loss(table, label) for table, label in pairs]
+        return tuple(short + [x.affine_transposed(table).cross_entropy(label) for table, label in pairs])
+
+    for found in session.predict([3, 650, 0], losses):
+        np.testing.assert_allclose(found[:2], found[2:], rtol=1e-5)
+
+
 def test_tasks_branch_on_values():
     session = ab.Session(ab.Module())
 

@@ -123,6 +123,10 @@ templates! {
     COLSUM = "colsum" on Plan;
     /// Gradients of tables.
     TGRAD = "tgrad" on Plan;
+    /// Losses of labels.
+    LABEL_LOSS = "label_loss" on Plan;
+    /// Gradients of labels' rows.
+    LGRAD = "lgrad" on Plan;
     /// Collection of outputs.
     COLLECT = "collect" on Plan;
     /// Optimisers on whole arrays.

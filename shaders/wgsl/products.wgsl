@@ -18,6 +18,30 @@ fn stored(kind: u32, at: u32) -> f32 {
     return bitcast<f32>(half << 16u);
 }
 
+// The chain of the products of `width` words with as many elements of a parameter.
+fn stored_chain(x: u32, kind: u32, at: u32, width: u32) -> f32 {
+    var chain = 0.0;
+    var i = 0u;
+    for (; i + 4u <= width; i = i + 4u) {
+        let x0 = ldf(x + i + 0u);
+        let y0 = stored(kind, at + i + 0u);
+        let x1 = ldf(x + i + 1u);
+        let y1 = stored(kind, at + i + 1u);
+        let x2 = ldf(x + i + 2u);
+        let y2 = stored(kind, at + i + 2u);
+        let x3 = ldf(x + i + 3u);
+        let y3 = stored(kind, at + i + 3u);
+        chain = mad(x0, y0, chain);
+        chain = mad(x1, y1, chain);
+        chain = mad(x2, y2, chain);
+        chain = mad(x3, y3, chain);
+    }
+    for (; i < width; i++) {
+        chain = mad(ldf(x + i), stored(kind, at + i), chain);
+    }
+    return chain;
+}
+
 // Four neighbours, from a multiple of four on. Elements of 16 bits are read with the four beside them.
 fn stored4(kind: u32, at: u32) -> vec4<f32> {
     if kind == 0u {

@@ -59,6 +59,7 @@ fn kernels(plan: &Plan, names: &[&str]) -> String {
             }
             ReductionSum::Colsum => "colsum".to_owned(),
             ReductionSum::Tgrad => "tgrad".to_owned(),
+            ReductionSum::Lgrad => "lgrad".to_owned(),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(shown, "{what} @{name} <- {} parts", sum.parts.len());

@@ -70,6 +70,7 @@ coded! { enum Stage, 3 words:
     5 = SegGrad { op, lists, elements, dy, dsts };
     6 = AttendGrad { op, query, keys, values, dy, dst, reader };
     7 = AttendPull { op, key, value, readers, key_dst, value_dst };
+    8 = LabelLoss { param, x, label, dst, log_sum, slope };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
 coded! { struct ProductPart, 7 words: source, param, row, col, transposed }

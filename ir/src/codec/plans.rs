@@ -55,7 +55,7 @@ coded! { enum Place, 4 words:
 }
 coded! { struct PlanOutput, 4 words: key, field, row }
 coded! { enum OutputKey, 2 words: 0 = Named(name); 1 = Value(value); 2 = Gradient(value); }
-coded! { enum ReductionSum, 5 words: 0 = Wgrad { row, col, k, n }; 1 = Colsum; 2 = Tgrad; }
+coded! { enum ReductionSum, 5 words: 0 = Wgrad { row, col, k, n }; 1 = Colsum; 2 = Tgrad; 3 = Lgrad; }
 coded! { struct ReductionPart, 14 words: lanes, each, x, dy, cuts }
 coded! { enum Option<StepOperand>, 6 words: 0 = None; 1 = Some(operand); }
 coded! { struct Certificate, 11 words:

@@ -14,7 +14,7 @@
 //! * [`scalar`]: one pure, branch-free `f32` function per elementwise op. Inlined into a loop of a `#[target_feature]`
 //!   function, the same function is the vector kernel. LLVM widens it, and each lane gets the same bits, because each step
 //!   is an IEEE operation, a fused multiply-add, a select or an integer operation.
-//! * [`row`], [`loss`]: reductions within a value, over 16 virtual lanes. [`list`]: reductions over
+//! * [`row`], [`loss`]: reductions within a value, over 16 virtual lanes. [`label_loss`]: a loss over many labels. [`list`]: reductions over
 //!   lists, left to right. [`graph_attention`]: attention by sums of numbers. [`product`]: chains of fused multiply-adds.
 //! * [`store`]: sums over whole stores.
 //! * [`noise`]: the counter-based generator, and dropout. [`half`]: f16 and bf16. [`int`]: integer ops.
@@ -40,6 +40,7 @@ mod dispatch;
 pub mod graph_attention;
 pub mod half;
 pub mod int;
+pub mod label_loss;
 pub mod list;
 pub mod loss;
 pub mod noise;

@@ -232,6 +232,7 @@ fn reduction_work(plan: &Plan) -> u64 {
         let per_row = match sum.sum {
             ReductionSum::Wgrad { k, n, .. } => 2 * u64::from(k) * u64::from(n),
             ReductionSum::Colsum | ReductionSum::Tgrad => store.ty.shape.width() as u64,
+            ReductionSum::Lgrad => 4 * store.ty.shape.elements() as u64,
         };
         rows(sum).saturating_mul(per_row)
     };
@@ -283,6 +284,10 @@ fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
             port_values(*readers).saturating_mul(2 * (u64::from(key.width) + u64::from(value.width)))
         }
         Stage::Lookup { .. } => 0,
+        Stage::LabelLoss { param, slope, .. } => {
+            let elements = plan.kernel(step).params[param.index()].shape.elements() as u64;
+            rows.saturating_mul(2 * elements * if slope.is_some() { 2 } else { 1 })
+        }
     }
 }
 

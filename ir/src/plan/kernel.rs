@@ -234,6 +234,16 @@ pub enum Stage {
     },
     /// A row of the table at a parameter port. The index is one word.
     Lookup { param: ParamPort, index: View, dst: View },
+    /// The loss of a label, `LabelLoss`. `x` is as wide as the rows of the parameter port. For the reverse, `log_sum` takes
+    /// the logarithm of the sum over all labels, and `slope` the derivative of the loss with respect to `x`.
+    LabelLoss {
+        param: ParamPort,
+        x: View,
+        label: View,
+        dst: View,
+        log_sum: Option<View>,
+        slope: Option<View>,
+    },
 }
 
 impl Stage {
@@ -267,6 +277,7 @@ impl Stage {
             Self::AttendGrad { query, dy, .. } => vec![*query, *dy],
             Self::AttendPull { key, value, .. } => vec![*key, *value],
             Self::Lookup { index, .. } => vec![*index],
+            Self::LabelLoss { x, label, .. } => vec![*x, *label],
         }
     }
 
@@ -280,6 +291,9 @@ impl Stage {
             Self::SegGrad { .. } => Vec::new(),
             Self::AttendGrad { dst, reader, .. } => dst.iter().chain(reader).copied().collect(),
             Self::AttendPull { key_dst, value_dst, .. } => key_dst.iter().chain(value_dst).copied().collect(),
+            Self::LabelLoss { dst, log_sum, slope, .. } => {
+                [*dst].iter().chain(log_sum).chain(slope).copied().collect()
+            }
         }
     }
 }
@@ -322,7 +336,8 @@ impl Kernel {
             | Stage::SegGrad { .. }
             | Stage::AttendGrad { .. }
             | Stage::AttendPull { .. }
-            | Stage::Lookup { .. } => false,
+            | Stage::Lookup { .. }
+            | Stage::LabelLoss { .. } => false,
         };
         !self.source && self.stages.iter().all(moves)
     }

@@ -74,7 +74,9 @@ impl Kernel {
     #[must_use]
     pub fn index_limit(&self, stage: &Stage) -> Option<WordLimit> {
         let (view, below) = match stage {
-            Stage::Lookup { param, index, .. } => (*index, self.params[param.index()].shape.dims()[0]),
+            Stage::Lookup { param, index, .. } | Stage::LabelLoss { param, label: index, .. } => {
+                (*index, self.params[param.index()].shape.dims()[0])
+            }
             Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
                 (sources[1].0, sources[0].1.shape.width() as u32)
             }

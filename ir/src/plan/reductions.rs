@@ -38,6 +38,9 @@ pub enum ReductionSum {
     /// `d[x] = d[x] + dy`, where `x` is one index and `dy` is as long as a row of the store. An index past the end is clamped to
     /// the last row, as in lookups.
     Tgrad,
+    /// The gradient of the rows of labels: `d[v] = fma(dlogit[v], x, d[v])` for all rows `v`, where `dy` has three numbers that
+    /// [`label_loss::gradient`](crate::numeric::label_loss::gradient) turns into `dlogit` together with `x` and the parameter.
+    Lgrad,
 }
 
 impl Plan {
@@ -101,7 +104,7 @@ impl ReductionSum {
                 let range = |start: u32, len: u32| u64::from(start)..u64::from(start) + u64::from(len);
                 [range(row, k), range(col, n)]
             }
-            Self::Colsum | Self::Tgrad => {
+            Self::Colsum | Self::Tgrad | Self::Lgrad => {
                 let shape = stores[store.index()].ty.shape;
                 [0..shape.rows() as u64, 0..shape.width() as u64]
             }

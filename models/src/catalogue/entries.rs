@@ -5,6 +5,7 @@ use super::error::OpenError;
 use crate::crf_tagger::CrfTagger;
 use crate::data::parallel::Languages;
 use crate::graphs::{AttentionGraphs, GatedGraphs};
+use crate::lessons::language::Language;
 use crate::lessons::{classify, graphs, structured, tag};
 use crate::tagger::Tagger;
 use crate::transformer::Transformer;
@@ -124,9 +125,15 @@ const GRAPHS: Corpus = Corpus {
     metrics: "accuracy",
 };
 
+const TEXT: Corpus = Corpus {
+    name: "sentences, one per line",
+    files: "train.txt [valid.txt] [test.txt]",
+    metrics: "likelihood, perplexity",
+};
+
 /// Every model, in the order of the benchmarks.
 #[rustfmt::skip]
-pub const ENTRIES: [Entry; 16] = [
+pub const ENTRIES: [Entry; 17] = [
     Entry { name: "mnist", letter: Some("a"), about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32, corpus: MNIST, habits: habits(6, 32, 1e-3, 1000), has_equal_lengths: false, door: door::<classify::Digits>() },
     Entry { name: "treelstm", letter: Some("b"), about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: LISTOPS, habits: habits(8, 32, 2e-3, 800), has_equal_lengths: false, door: door::<classify::Expressions>() },
     Entry { name: "similarity", letter: Some("c"), about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256, corpus: SICK, habits: habits(6, 25, 2e-3, 500), has_equal_lengths: false, door: door::<structured::Pairs>() },
@@ -143,6 +150,7 @@ pub const ENTRIES: [Entry; 16] = [
     Entry { name: "ggnn", letter: None, about: "gated graph network", unit: "graphs", hidden: 64, embedding: 0, count: 128, batch: 128, corpus: GRAPHS, habits: habits(8, 32, 2e-3, 800), has_equal_lengths: false, door: door::<graphs::Graphs<GatedGraphs>>() },
     Entry { name: "gat", letter: None, about: "graph attention network", unit: "graphs", hidden: 64, embedding: 0, count: 128, batch: 128, corpus: GRAPHS, habits: habits(8, 32, 5e-3, 800), has_equal_lengths: false, door: door::<graphs::Graphs<AttentionGraphs>>() },
     Entry { name: "crf", letter: None, about: "BiLSTM tagger with a CRF", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64, corpus: WIKINER, habits: habits(5, 16, 2e-3, 400), has_equal_lengths: true, door: door::<tag::Words<CrfTagger>>() },
+    Entry { name: "lm", letter: None, about: "LSTM language model", unit: "sentences", hidden: 256, embedding: 0, count: 100, batch: 100, corpus: TEXT, habits: habits(8, 32, 4e-3, 2000), has_equal_lengths: false, door: door::<Language>() },
 ];
 
 /// Returns the entry with this name.

@@ -56,6 +56,23 @@ pub fn parse_inputs(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Pair>, 
     })
 }
 
+/// Reads sentences, one per line; what follows a tab is skipped. Blank lines are skipped.
+///
+/// # Errors
+/// The bytes are no UTF-8.
+pub fn parse_sentences(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<String>, DataError> {
+    let pairs = parse_inputs(content, file)?;
+    Ok(pairs.into_iter().map(|pair| pair.source).collect())
+}
+
+/// Reads the sentences of a file.
+///
+/// # Errors
+/// If the file cannot be read, and as [`parse_sentences`].
+pub fn read_sentences(path: impl AsRef<Path>) -> Result<Vec<String>, DataError> {
+    read_with(path.as_ref(), |bytes, file| parse_sentences(bytes, file))
+}
+
 /// Reads a file.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Pair>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))

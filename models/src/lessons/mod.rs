@@ -10,6 +10,7 @@
 mod answer;
 pub(crate) mod classify;
 pub(crate) mod graphs;
+pub(crate) mod language;
 mod parts;
 pub(crate) mod structured;
 pub(crate) mod tag;

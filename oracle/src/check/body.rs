@@ -116,6 +116,10 @@ impl Execute<'_> {
                 let index = operands.swap_remove(0).seq()?;
                 one(self.terms.whole(Term::Lookup(*args.first()?, index), width))
             }
+            (Template::LabelLoss, _) => {
+                let (label, x) = (operands.pop()?.seq()?, operands.pop()?.seq()?);
+                one(self.terms.whole(Term::LabelLoss(*args.first()?, x, label), width))
+            }
             (Template::Seg, _) => one(self.fold(op, operands, width)),
             (Template::Prod, Op::Affine { bias, transposed }) => {
                 let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;

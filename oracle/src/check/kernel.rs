@@ -84,6 +84,15 @@ impl Execute<'_> {
                     self.write(dst, seq);
                 }
             }
+            Stage::LabelLoss { param, x, label, dst, log_sum, slope } => {
+                let (x, label) = (self.read(*x), self.read(*label));
+                let seq = self.terms.whole(Term::LabelLoss(*param, x, label), dst.width as usize);
+                self.write(*dst, seq);
+                for &saved in log_sum.iter().chain(slope) {
+                    let seq = self.terms.whole(Term::Port(NOTHING), saved.width as usize);
+                    self.write(saved, seq);
+                }
+            }
             Stage::Lookup { param, index, dst } => {
                 let index = self.read(*index);
                 let seq = self.terms.whole(Term::Lookup(*param, index), dst.width as usize);

@@ -90,6 +90,8 @@ pub(super) enum Term {
     Elementwise(Code, DType, Vec<Arg>),
     Product(Start, Vec<Factor>),
     Lookup(ParamPort, Seq),
+    /// The rows of the labels, `x`, and the label.
+    LabelLoss(ParamPort, Seq, Seq),
     Fold(Op, Option<Seq>, Vec<ListTerm>),
     /// One of the results of an op on whole operands.
     Row(Op, Vec<(Seq, Type)>, u32),

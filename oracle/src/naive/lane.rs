@@ -2,6 +2,7 @@
 
 use super::RunError;
 use super::error::zeros;
+use autobatch_ir::numeric::label_loss;
 use autobatch_ir::numeric::product::{self, prod_chain};
 use autobatch_ir::plan::row_ops::{
     Noise, Scratch, attend_grad, attend_pull, map_element, row_op, seg_grad, seg_op,
@@ -133,6 +134,12 @@ impl Lane {
                     let [dk, dv] = &mut made;
                     attend_pull(*op, self.floats(*key), self.floats(*value), &readers, [dk, dv]);
                     self.set_wanted(dsts, made);
+                }
+                Stage::LabelLoss { param, x, label, dst, log_sum, slope } => {
+                    let rows = operands.params[param.index()];
+                    let made = label_loss::label_loss(rows, self.floats(*x), self.view(*label)[0]);
+                    self.set(*dst, &[made.loss.to_bits()]);
+                    self.set_wanted([*log_sum, *slope], [vec![made.log_sum], made.slope]);
                 }
                 Stage::Lookup { param, index, dst } => {
                     let table = operands.params[param.index()];

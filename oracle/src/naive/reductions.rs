@@ -1,13 +1,14 @@
 //! The naive executor of reductions, one row of the sum after the other.
 
 use super::{Run, RunError};
+use autobatch_ir::numeric::label_loss::{self, FACTORS};
 use autobatch_ir::numeric::{scalar, tree};
 use autobatch_ir::plan::{Reduction, ReductionPart, ReductionSum, StepOperand, StoreId, StoreKind};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The gradients that a plan's reductions make, by store; empty for other stores.
-pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
+pub(super) fn execute<S: AsRef<[f32]>>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
     let mut sparse = Vec::new();
     run.plan.find_sparse_gradients(&mut sparse);
     let stores = run.plan.stores.iter().enumerate();
@@ -21,7 +22,11 @@ pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
 
 /// The gradient in a store: the sums of all shards, added in their tree. A sparse gradient is added row by row, over the shards
 /// that add to the row.
-fn gradient<S>(run: &Run<'_, S>, store: StoreId, is_sparse: bool) -> Result<Vec<f32>, RunError> {
+fn gradient<S: AsRef<[f32]>>(
+    run: &Run<'_, S>,
+    store: StoreId,
+    is_sparse: bool,
+) -> Result<Vec<f32>, RunError> {
     let shape = run.plan.stores[store.index()].ty.shape;
     let width = if is_sparse { shape.width() } else { shape.elements() };
     let mut shards = Vec::with_capacity(run.plan.shard_count());
@@ -94,7 +99,7 @@ fn add_scaled(sums: &mut [f32], x: f32, dy: &[f32]) {
 }
 
 /// Adds the rows of a shard.
-fn add<S>(run: &Run<'_, S>, sum: &Reduction, shard: usize, gradient: &mut [f32]) {
+fn add<S: AsRef<[f32]>>(run: &Run<'_, S>, sum: &Reduction, shard: usize, gradient: &mut [f32]) {
     let columns = run.plan.stores[sum.store.index()].ty.shape.width();
     for part in &sum.parts {
         for lane in part.lanes_of(shard) {
@@ -105,6 +110,18 @@ fn add<S>(run: &Run<'_, S>, sum: &Reduction, shard: usize, gradient: &mut [f32])
                         let x = &floats(run, x, lane)[number * k as usize..][..k as usize];
                         let rows = gradient.chunks_exact_mut(columns).skip(row as usize);
                         rows.zip(x).for_each(|(sums, &x)| add_scaled(&mut sums[col as usize..], x, dy));
+                    }
+                    (ReductionSum::Lgrad, Some(x)) => {
+                        let factors = <[f32; FACTORS]>::try_from(dy).expect("rule P28 holds");
+                        let StoreKind::Grad(param) = run.plan.stores[sum.store.index()].kind else {
+                            continue;
+                        };
+                        let rows = run.stores[param.index()].as_ref().chunks_exact(columns);
+                        let (x, label) = (floats(run, x, lane), label_loss::label_of(factors, rows.len()));
+                        for (v, (sums, row)) in gradient.chunks_exact_mut(columns).zip(rows).enumerate() {
+                            let logit = label_loss::logit(x, row);
+                            add_scaled(sums, label_loss::gradient(logit, factors, v == label), x);
+                        }
                     }
                     (ReductionSum::Tgrad, Some(x)) => {
                         let last = gradient.len() / columns - 1;

@@ -72,6 +72,9 @@ pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<CallCost>> {
     Ok(graph.sigs.items().iter().map(cost).collect())
 }
 
+/// The products with the rows of labels: logits and slope.
+const PRODUCTS_OF_LABEL_LOSS: u64 = 2;
+
 /// The multiplications of an op.
 fn products(graph: &GraphData, op: Op, signature: &Signature) -> u64 {
     let ty = |ids: &[TypeId]| ids.first().map(|&id| graph.ty(id).shape);
@@ -80,6 +83,10 @@ fn products(graph: &GraphData, op: Op, signature: &Signature) -> u64 {
     match op {
         Op::Affine { .. } | Op::AffineRows { .. } => {
             rows.saturating_mul(ty(&signature.param_types).map_or(0, |shape| shape.elements() as u64))
+        }
+        Op::LabelLoss => {
+            let rows = ty(&signature.param_types).map_or(0, |shape| shape.elements() as u64);
+            rows.saturating_mul(PRODUCTS_OF_LABEL_LOSS)
         }
         Op::Matmul => {
             elements.saturating_mul(ty(&signature.operands).map_or(0, |shape| shape.width() as u64))

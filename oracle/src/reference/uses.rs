@@ -2,6 +2,7 @@
 
 use autobatch_ir::id::{NodeId, ParamId};
 use autobatch_ir::numeric::Real;
+use autobatch_ir::numeric::label_loss::FACTORS;
 use std::sync::Arc;
 
 pub(crate) struct ParamUse<T> {
@@ -27,6 +28,19 @@ pub(crate) enum ShareKind<T> {
     Rows,
     /// The row of a table with this index.
     Row(usize),
+    /// All rows: `dW[v] = fma(dy[v], x, dW[v])`, where `dy` is computed from the logits and three factors.
+    Labels { x: Arc<[T]>, factors: [T; FACTORS] },
+}
+
+impl<T> Share<T> {
+    /// The rows `x` and `dy` that a reduction takes.
+    pub(crate) fn taken(&self) -> [&[T]; 2] {
+        match &self.kind {
+            ShareKind::Product { x, .. } => [x, &self.dy],
+            ShareKind::Labels { x, factors } => [x, factors],
+            ShareKind::Rows | ShareKind::Row(_) => [&[], &self.dy],
+        }
+    }
 }
 
 impl<T: Real> Share<T> {
@@ -45,6 +59,10 @@ impl<T: Real> Share<T> {
                         rows.for_each(|(row, &x)| add_scaled(row, x, dy));
                     }
                 }
+            }
+            ShareKind::Labels { x, .. } => {
+                let rows = gradient.chunks_exact_mut(columns).zip(&**dy);
+                rows.for_each(|(row, &dy)| add_scaled(row, dy, x));
             }
             ShareKind::Rows => {
                 for row in dy.chunks_exact(gradient.len().max(1)) {

@@ -152,6 +152,7 @@ fn every_rule_agrees_with_finite_differences() {
         "param",
         "affine",
         "lookup",
+        "label_loss",
         "fork_noise",
         "stop_gradient",
         "scale_gradient",
@@ -169,7 +170,7 @@ const SPELLINGS: &str = "port input fill param list neg abs exp log sqrt rsqrt s
     silu softplus sin cos erf sign leaky_relu elu clamp add sub mul div pow min max eq ne lt le gt ge select cast \
     broadcast affine matmul dot outer concat split slice reshape transpose pick stack reduce argmax top_k softmax \
     log_softmax logsumexp norm layer_norm list_sum list_mean list_max wsum attend lookup one_hot \
-    pick_neg_log_softmax cross_entropy kl_div mse bce hinge dropout fork_noise stop_gradient scale_gradient";
+    pick_neg_log_softmax label_loss cross_entropy kl_div mse bce hinge dropout fork_noise stop_gradient scale_gradient";
 
 #[test]
 fn parameters_and_tables_agree_with_finite_differences() {
@@ -190,7 +191,9 @@ fn parameters_and_tables_agree_with_finite_differences() {
         let looked = table.lookup(g, 2) + table.lookup(g, 5) * table.lookup(g, 2);
         let computed = table.row(first.argmax());
         let whole = g.param(v) * 0.5;
-        for (number, value) in [first, second, third, looked, computed, whole].into_iter().enumerate() {
+        let of_label = y.label_loss(table.as_param(), 4) * y.label_loss(v, first.argmax());
+        let values = [first, second, third, looked, computed, whole, of_label];
+        for (number, value) in values.into_iter().enumerate() {
             g.loss(&format!("loss{number}"), mixed(value, &mut random));
         }
     });

@@ -7,7 +7,7 @@ use super::deriver::{Deriver, Partial, Refused, floats, sub};
 use crate::kernels::compile::{Value, arguments, pieces, type_of};
 use autobatch_ir::graph::{Arena, Binary, Callee, Op, Operand, OperandKind, Signature};
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::{Code, ParamPort, ProductPart, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, ParamPort, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
 /// A node on the tape: an op or a cell.
@@ -23,8 +23,8 @@ pub(super) struct Applied {
     pub(super) needs: Vec<bool>,
     pub(super) results: Vec<Value>,
     pub(super) args: Vec<ParamPort>,
-    /// The parts of a product, as they were read.
-    pub(super) parts: Vec<ProductPart>,
+    /// The stage of a product or of a loss of labels.
+    pub(super) stage: Option<Stage>,
 }
 
 /// A body on the tape.
@@ -65,10 +65,10 @@ impl<'a> Deriver<'a> {
                 let types: Vec<Type> = signature.results.iter().map(|&ty| tables.types.get(ty)).collect();
                 let first = self.b.stages.len();
                 let results = self.b.op(op, operands.to_vec(), args, types.clone());
-                let parts = match self.b.stages.get(first..).and_then(<[Stage]>::last) {
-                    Some(Stage::Prod { parts, .. }) => parts.clone(),
-                    _ => Vec::new(),
-                };
+                let last = self.b.stages.get(first..).and_then(<[Stage]>::last);
+                let stage =
+                    last.filter(|stage| matches!(stage, Stage::Prod { .. } | Stage::LabelLoss { .. }));
+                let stage = stage.cloned();
                 let needed = !blocks(op)
                     && (needs.iter().any(|&needs| needs) || args.iter().any(|&arg| self.params[arg.index()]));
                 let result_needs = types.iter().map(|ty| needed && ty.dtype == DType::F32).collect();
@@ -78,7 +78,7 @@ impl<'a> Deriver<'a> {
                     needs: needs.to_vec(),
                     results: results.clone(),
                     args: args.to_vec(),
-                    parts,
+                    stage,
                 };
                 (results, result_needs, Tape::Op(applied))
             }

@@ -220,6 +220,14 @@ impl<'a> Builder<'a> {
                 self.stages.push(Stage::Lookup { param: args[0], index, dst });
                 vec![Value::Pieces(vec![dst], results[0])]
             }
+            (Template::LabelLoss, _) => {
+                let [x, label] = [0, 1].map(|place| self.one_view(operands[place].clone()));
+                let dst = self.temp(results[0]);
+                // Only the reverse reads the others. Fusion drops them where nothing does.
+                let [log_sum, slope] = [results[0], type_of(&operands[0])].map(|ty| Some(self.temp(ty)));
+                self.stages.push(Stage::LabelLoss { param: args[0], x, label, dst, log_sum, slope });
+                vec![Value::Pieces(vec![dst], results[0])]
+            }
             // Some row ops are ranges of elements here.
             (Template::Row, Op::Dropout { .. }) if !self.options.training => {
                 operands.into_iter().take(1).collect()

@@ -51,6 +51,10 @@ impl Work {
                 | Stage::AttendPull { key: one, value: other, .. } => {
                     work.add(Class::Fold, 0, u64::from(one.width) + u64::from(other.width));
                 }
+                Stage::LabelLoss { param, slope, .. } => {
+                    let elements = kernel.params[param.index()].shape.elements() as u64;
+                    work.add(Class::Product, 0, elements * if slope.is_some() { 4 } else { 2 });
+                }
                 Stage::Lookup { dst, .. } => work.add(Class::Lookup, 0, u64::from(dst.width)),
             }
         }

@@ -172,10 +172,14 @@ fn drop_private_results(kernel: &mut Kernel) {
     }
     let is_read = |made: &View| reads[made.reg.index()].iter().any(|read| overlaps(made, &(*read, false)));
     for stage in &mut kernel.stages {
-        if let Stage::Map { code, .. } = stage {
-            for instr in code {
-                instr.store = instr.store.filter(is_read);
+        match stage {
+            Stage::Map { code, .. } => {
+                code.iter_mut().for_each(|instr| instr.store = instr.store.filter(is_read));
             }
+            Stage::LabelLoss { log_sum, slope, .. } => {
+                [log_sum, slope].into_iter().for_each(|dst| *dst = dst.filter(is_read));
+            }
+            _ => {}
         }
     }
 }
@@ -276,6 +280,9 @@ fn registers(stage: &mut Stage) -> Vec<&mut RegId> {
             views.chain([readers]).collect()
         }
         Stage::Lookup { index, dst, .. } => vec![&mut index.reg, &mut dst.reg],
+        Stage::LabelLoss { x, label, dst, log_sum, slope, .. } => {
+            [x, label, dst].into_iter().chain(log_sum).chain(slope).map(register).collect()
+        }
     }
 }
 

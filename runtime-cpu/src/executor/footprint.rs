@@ -4,7 +4,8 @@ use super::prepared::{PreparedSteps, StepArgs, writes_directly};
 use super::program::Program;
 use super::shards;
 use crate::kernels::{
-    AttentionSpace, GRADIENT_SCRATCH_FLOATS, GraphSpace, PRODUCT_SCRATCH_FLOATS, PackedWeights,
+    AttentionSpace, GRADIENT_SCRATCH_FLOATS, GraphSpace, LabelGradient, LabelSpace, PRODUCT_SCRATCH_FLOATS,
+    PackedWeights,
 };
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::{
@@ -49,6 +50,10 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
     if plan.reductions.iter().any(|own| of_weight(&own.sum)) {
         tile = tile.saturating_add(4 * GRADIENT_SCRATCH_FLOATS as u64);
     }
+    let of_labels = plan.reductions.iter().filter(|own| own.sum == ReductionSum::Lgrad);
+    let widths = of_labels.map(|own| plan.stores[own.store.index()].ty.shape.width());
+    let labels = widths.map(LabelGradient::scratch_bytes).max().unwrap_or(0);
+    let tile = tile.saturating_add(labels);
     let tile = tile.saturating_add(attention.total());
     let copies = copies.saturating_add(shards::slot_bytes(plan));
     Footprint { copies, per_thread: tile, threads: threads as u64, ..Footprint::of(plan) }
@@ -91,9 +96,10 @@ impl Sizes {
                 bytes: 4 * PackedWeights::max_floats(k, weight.width as usize) as u64,
             }
         });
+        let has_labels = kernel.stages.iter().any(|stage| matches!(stage, Stage::LabelLoss { .. }));
         let scratch = kernel.stages.iter().map(scratch_floats).max().unwrap_or(0);
         Self {
-            row: 4 * program.row_floats as u64,
+            row: 4 * program.row_floats as u64 + if has_labels { LabelSpace::LANE_BYTES } else { 0 },
             tile_rows: program.tile_rows as u32,
             fixed: 4 * (program.block_floats + scratch) as u64,
             constants: 4 * program.constant_floats() as u64,
@@ -190,6 +196,7 @@ fn scratch_floats(stage: &Stage) -> usize {
                 .map_or(0, |(_, ty)| PackedWeights::max_floats(ty.shape.rows(), ty.shape.width()));
             PRODUCT_SCRATCH_FLOATS + right
         }
+        Stage::LabelLoss { x, .. } => PRODUCT_SCRATCH_FLOATS + LabelSpace::floats(x.width as usize),
         _ => 0,
     }
 }

@@ -12,6 +12,7 @@ mod executed_prefix;
 mod folds;
 mod footprint;
 mod gradients;
+mod labels;
 mod map;
 mod memory;
 mod norm;
@@ -49,6 +50,7 @@ use clock::Clock;
 use counters::Timing;
 use executed_prefix::ExecutedPrefix;
 use gradients::Gradients;
+use labels::label_rows;
 use memory::Memory;
 use prepared::{PreparedSteps, StoreReader, recycled};
 use reductions::ReductionInputs;
@@ -232,7 +234,7 @@ impl Executor {
         inputs.check(plan, stores)?;
         self.check_limits(plan, first.is_none())?;
         let before = self.execute_waves(plan, stores, inputs, first.unwrap_or(0)..plan.waves.len())?;
-        self.reduce(plan, inputs.words)?;
+        self.reduce(plan, stores, inputs.words)?;
         self.executed = ExecutedPrefix::of(plan, before);
         Ok(())
     }
@@ -304,13 +306,14 @@ impl Executor {
     }
 
     /// Executes the reductions of a plan whose waves were executed.
-    fn reduce(&mut self, plan: &Plan, words: &[u32]) -> Result<(), RunError> {
+    fn reduce(&mut self, plan: &Plan, stores: &dyn Stores, words: &[u32]) -> Result<(), RunError> {
         if self.accumulate_gradients && plan.mode != Mode::Train {
             return Ok(());
         }
         let (threads, accumulate) = (self.threads.len(), self.accumulate_gradients);
         self.gradients.fit(plan, threads, accumulate)?;
-        let inputs = ReductionInputs { isa: self.isa, plan, memory: &self.memory, words };
+        let labels = label_rows(plan, stores)?;
+        let inputs = ReductionInputs { isa: self.isa, plan, labels: &labels, memory: &self.memory, words };
         let gradients = &mut self.gradients;
         let begin = self.counters.is_some().then(Instant::now);
         in_pool(&self.pool, || gradients.execute(inputs, threads, accumulate))?;

@@ -75,6 +75,6 @@ impl Executor {
         self.memory = paused.memory;
         self.executed = None;
         self.execute_waves(plan, stores, inputs, first..plan.waves.len())?;
-        self.reduce(plan, inputs.words)
+        self.reduce(plan, stores, inputs.words)
     }
 }

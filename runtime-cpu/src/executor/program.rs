@@ -31,6 +31,8 @@ pub(super) const MAX_PARTS: usize = 4;
 const LINE_FLOATS: usize = 16;
 /// The maximum number of rows in a tile.
 const MAX_TILE_ROWS: usize = 112;
+/// The same with the loss of a label, whose rows are by far the largest of all weights.
+const MAX_LABEL_TILE_ROWS: usize = 896;
 /// The maximum number of operands of an elementwise instruction.
 pub(super) const MAX_INPUTS: usize = 3;
 /// The location of a register's elements.
@@ -159,6 +161,7 @@ impl Program {
                 .contains(&location)
         };
         let results = kernel.results.iter().copied().enumerate();
+        let has_labels = kernel.stages.iter().any(|stage| matches!(stage, Stage::LabelLoss { .. }));
         Self {
             copies: results.filter(|(number, view)| !is_direct(*number, view)).collect(),
             registers: builder.registers,
@@ -169,7 +172,7 @@ impl Program {
             weights: builder.weights,
             row_floats,
             block_floats: builder.block_floats.next_multiple_of(LINE_FLOATS),
-            tile_rows: fit.clamp(TILE_STEP, MAX_TILE_ROWS),
+            tile_rows: fit.clamp(TILE_STEP, if has_labels { MAX_LABEL_TILE_ROWS } else { MAX_TILE_ROWS }),
             row_work: builder.work,
             item_work: builder.item_work,
             word_limits: kernel.word_limits(),
@@ -204,6 +207,8 @@ struct Fill {
 }
 
 struct Builder {
+    /// The elements of each parameter port.
+    params: Vec<usize>,
     registers: Vec<Register>,
     gathers: Vec<Option<usize>>,
     fills: Vec<Fill>,
@@ -222,6 +227,7 @@ struct Builder {
 impl Builder {
     fn new(kernel: &Kernel, direct: bool) -> Self {
         let mut builder = Self {
+            params: kernel.params.iter().map(|ty| ty.shape.elements()).collect(),
             registers: Vec::with_capacity(kernel.regs.len()),
             gathers: vec![None; kernel.ports as usize],
             fills: Vec::new(),
@@ -280,6 +286,12 @@ impl Builder {
                 Task::Prod { dst: *dst, rows: *rows, init: *init, chains: self.chains(*dst, *rows, parts) }
             }
             Stage::Map { width, code } => Task::Map(self.map(*width as usize, code)),
+            Stage::LabelLoss { param, slope, .. } => {
+                let elements = self.params[param.index()];
+                self.weight_floats += elements;
+                self.work += if slope.is_some() { 4 } else { 2 } * elements;
+                Task::Stage(number)
+            }
             other => {
                 self.work += match other {
                     Stage::Row { sources, .. } => {
@@ -305,7 +317,7 @@ impl Builder {
                         20 * (key.width + value.width) as usize
                     }
                     Stage::Lookup { dst, .. } => dst.width as usize,
-                    Stage::Prod { .. } | Stage::Map { .. } => 0,
+                    Stage::Prod { .. } | Stage::Map { .. } | Stage::LabelLoss { .. } => 0,
                 };
                 Task::Stage(number)
             }
@@ -346,7 +358,7 @@ impl Builder {
             }
             self.work += 8 * width;
         }
-        let block_rows = (BLOCK_ELEMENTS / width.max(1)).max(1);
+        let block_rows = (BLOCK_ELEMENTS / width.max(1)).clamp(1, MAX_TILE_ROWS);
         let mut floats = 0;
         let mut free: Vec<RegId> = Vec::new();
         let mut ended: Vec<usize> = Vec::new();
@@ -387,7 +399,7 @@ impl Builder {
             let unstored = ended.iter().filter(|&&local| code[local].store.is_none());
             free.extend(unstored.map(|&local| outputs[local].reg));
         }
-        self.block_floats = self.block_floats.max(floats * block_rows.min(MAX_TILE_ROWS));
+        self.block_floats = self.block_floats.max(floats * block_rows);
         MapStage { width, block_rows, instrs }
     }
 

@@ -11,11 +11,12 @@ use super::memory::Memory;
 use crate::kernels::{
     Isa, RowNumbers, Rows, RowsMut, RowsRun, Scratch, ShardedWeightGrad, TableSum, WeightGrad, column_sums,
 };
-use autobatch_ir::plan::{FieldId, Plan, Reduction, ReductionPart, ReductionSum, StepOperand};
+use autobatch_ir::numeric::label_loss::FACTORS;
+use autobatch_ir::plan::{FieldId, Plan, Reduction, ReductionPart, ReductionSum, StepOperand, StoreId};
 use std::ops::Range;
 
 /// Multiply-adds below which threads do not split a sum.
-const SPLIT_WORK: usize = 1_500_000;
+pub(super) const SPLIT_WORK: usize = 1_500_000;
 /// Elements below which threads do not split additions to a table.
 const SPLIT_ELEMENTS: usize = 100_000;
 
@@ -30,6 +31,8 @@ const MAX_GROUP: usize = 256;
 pub(super) struct ReductionInputs<'a> {
     pub(super) isa: Isa,
     pub(super) plan: &'a Plan,
+    /// The result of [`label_rows`](super::labels::label_rows).
+    pub(super) labels: &'a [(StoreId, &'a [f32])],
     pub(super) memory: &'a Memory,
     pub(super) words: &'a [u32],
 }
@@ -111,7 +114,7 @@ pub(super) fn group_size(plan: &Plan, reductions: &[Reduction], most: usize) -> 
     let size = |sum: &Reduction| match sum.sum {
         ReductionSum::Wgrad { k, n, .. } => k as usize * n as usize,
         ReductionSum::Colsum => 0,
-        ReductionSum::Tgrad => most,
+        ReductionSum::Tgrad | ReductionSum::Lgrad => most,
     };
     let rows =
         |sum: &Reduction| sum.parts.iter().map(|part| (part.lanes, part.each, part.dy)).collect::<Vec<_>>();
@@ -146,14 +149,14 @@ enum Numbers {
 
 /// A reduction, or several to one block, over the rows of some shards.
 pub(super) struct Sum<'a> {
-    inputs: ReductionInputs<'a>,
+    pub(super) inputs: ReductionInputs<'a>,
     /// The first of the reductions.
     pub(super) of: &'a Reduction,
     shards: Range<usize>,
-    x: Vec<RowRun>,
+    pub(super) x: Vec<RowRun>,
     pub(super) dy: Vec<RowRun>,
     /// The width of the store.
-    columns: usize,
+    pub(super) columns: usize,
     /// The rows and columns of the block that it computes: all, or in a weight some.
     pub(super) part: [Range<usize>; 2],
 }
@@ -163,7 +166,7 @@ impl Sum<'_> {
     pub(super) fn at_its_place<'a>(&self, values: &'a mut [f32]) -> Target<'a> {
         let (row, col) = match self.of.sum {
             ReductionSum::Wgrad { row, col, .. } => (row as usize, col as usize),
-            ReductionSum::Colsum | ReductionSum::Tgrad => (0, 0),
+            ReductionSum::Colsum | ReductionSum::Tgrad | ReductionSum::Lgrad => (0, 0),
         };
         let [rows, columns] = &self.part;
         Target { values, columns: self.columns, row: row + rows.start, col: col + columns.start }
@@ -231,6 +234,7 @@ impl Sum<'_> {
                 let parts = column_parts(targets.len(), columns, scratch.len());
                 Ok(table.run(target.values, parts)?)
             }
+            ReductionSum::Lgrad => self.label_rows(rows, target, accumulate, scratch),
         }
     }
 }
@@ -245,6 +249,7 @@ impl<'a> ReductionInputs<'a> {
             ReductionSum::Wgrad { k, n, .. } => (k as usize, n as usize),
             ReductionSum::Colsum => (0, ty.shape.elements()),
             ReductionSum::Tgrad => (0, columns),
+            ReductionSum::Lgrad => (columns, FACTORS),
         };
         let (mut x, mut dy) = (Vec::new(), Vec::new());
         for shard in shards.clone() {

@@ -1,4 +1,4 @@
-//! Executes row ops and lookups on a tile, lane by lane.
+//! Executes row ops, lookups and losses of labels on a tile.
 //!
 //! A row op runs on its compiled kernel if there is one. Otherwise `plan::row_ops`, the definition, computes it.
 
@@ -6,6 +6,7 @@ use super::prepared::recycled;
 use super::tile::{LaneFault, StageScratch, Strip, Tile};
 use crate::kernels::elementwise::{Elements, ElementsMut};
 use crate::kernels::rowwise::{RowResult, run as run_row};
+use crate::kernels::{LabelLosses, LabelResults, Matrix, RowsMut};
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::row_ops::row_op;
 use autobatch_ir::plan::{View, WordLimit};
@@ -88,6 +89,38 @@ impl Tile<'_> {
                 std::ptr::copy_nonoverlapping(from, to.base.add(row * to.stride), width);
             }
         }
+    }
+}
+
+impl Tile<'_> {
+    /// Computes the losses of all lanes together, and what the reverse takes of them.
+    pub(super) fn label_loss(
+        &self,
+        param: usize,
+        [x, label]: [View; 2],
+        dsts: [Option<View>; 3],
+        space: &mut StageScratch,
+    ) {
+        let StageScratch { scratch, label: own, labels, .. } = space;
+        let (rows, width, lanes) = (self.step.params[param], x.width as usize, self.lanes.len());
+        let last = (rows.len() / width - 1) as u32;
+        let (x, of_labels) = (self.strip(x), self.strip(label));
+        labels.clear();
+        // SAFETY: the contract of the tile, here and below.
+        labels.extend((0..lanes).map(|row| unsafe { slice(of_labels, row, 1)[0] }.min(last)));
+        let floats = (lanes - 1) * x.stride + width;
+        // SAFETY: the rows of all lanes lie within these floats, and no one writes them now.
+        let operand = unsafe { std::slice::from_raw_parts(x.base, floats) };
+        let x = Matrix::new(operand, x.stride, lanes, width);
+        let [losses, log_sums, slopes] = dsts.map(|dst| {
+            let to = self.strip(dst?);
+            // SAFETY: a lane has a row of each result, which is no operand of the stage.
+            Some(unsafe { RowsMut::from_raw(to.base, usize::MAX, to.stride) })
+        });
+        let Some(losses) = losses else { return };
+        let loss = LabelLosses { isa: self.step.isa, rows, width, x, labels };
+        // SAFETY: the rows are those of the lanes, as wide as the verifier checked (plan rule on losses of labels).
+        unsafe { loss.run(&LabelResults { losses, log_sums, slopes }, own, scratch) };
     }
 }
 

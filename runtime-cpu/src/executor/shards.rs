@@ -107,15 +107,21 @@ impl Unit {
     }
 }
 
-/// The parts of a large block of a weight, largest first; none of another block.
+/// The parts of a large block of a weight or of labels' rows, largest first; none of another block.
 fn parts(plan: &Plan, numbers: &[usize]) -> Vec<[Range<usize>; 2]> {
-    let ReductionSum::Wgrad { k, n, .. } = plan.reductions[numbers[0]].sum else { return Vec::new() };
-    let (k, n) = (k as usize, n as usize);
-    let is_weight = |number: &usize| matches!(plan.reductions[*number].sum, ReductionSum::Wgrad { .. });
-    if k * n <= UNIT_FLOATS || !numbers.iter().all(is_weight) {
+    let first = &plan.reductions[numbers[0]];
+    let [k, n] = first.block(plan).map(|range| (range.end - range.start) as usize);
+    let kind = |number: &usize| std::mem::discriminant(&plan.reductions[*number].sum);
+    let widest = match first.sum {
+        ReductionSum::Wgrad { .. } => PART_COLUMNS,
+        // The logits of a label need all columns.
+        ReductionSum::Lgrad => n,
+        ReductionSum::Colsum | ReductionSum::Tgrad => return Vec::new(),
+    };
+    if k * n <= UNIT_FLOATS || !numbers.iter().all(|number| kind(number) == kind(&numbers[0])) {
         return Vec::new();
     }
-    let width = n.min(PART_COLUMNS);
+    let width = n.min(widest);
     let height = (UNIT_FLOATS / width).clamp(1, k);
     let columns = (0..n).step_by(width).map(|first| first..n.min(first + width));
     let rows = |columns: Range<usize>| {

@@ -10,7 +10,7 @@ use super::prepared::{PreparedSteps, StepArgs, recycled};
 use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{
-    Aligned, AttentionSpace, GraphSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch,
+    Aligned, AttentionSpace, GraphSpace, Isa, LabelSpace, PackedLists, PackedWeights, Scratch, prefetch,
 };
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Group, Inputs, Kernel, List, Origin, Place, Plan, RegId, Stage, StepOperand, View};
@@ -103,6 +103,9 @@ pub(super) struct StageScratch {
     pub(super) fold: FoldSpace,
     pub(super) attention: AttentionSpace,
     pub(super) graph: GraphSpace,
+    pub(super) label: LabelSpace,
+    /// The labels of the lanes.
+    pub(super) labels: Vec<u32>,
     /// The lists that the attentions of a step packed.
     pub(super) packed: Vec<PackedLists<'static>>,
     /// The lists of the keys and values of each lane.
@@ -336,6 +339,9 @@ impl<'a> Tile<'a> {
             Stage::AttendGrad { .. } => self.attention_gradient(stage, space, attentions),
             Stage::AttendPull { .. } => self.pull(stage, space, attentions),
             Stage::Lookup { param, index, dst } => self.lookup(param.index(), *index, *dst),
+            Stage::LabelLoss { param, x, label, dst, log_sum, slope } => {
+                self.label_loss(param.index(), [*x, *label], [Some(*dst), *log_sum, *slope], space);
+            }
             Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
         }
     }

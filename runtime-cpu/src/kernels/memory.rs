@@ -1,5 +1,6 @@
 //! Cache-line-aligned float buffers, and the scratch space of a thread.
 
+use super::label_loss::LabelGradientSpace;
 use super::pack::PackedWeights;
 use bytemuck::{Pod, Zeroable};
 
@@ -62,6 +63,8 @@ pub struct Scratch {
     buffer: Aligned,
     /// Memory for the packed right matrix of a product of two values.
     pub(super) packed: Option<PackedWeights>,
+    /// Memory of the gradient of labels' rows.
+    pub(super) labels: LabelGradientSpace,
 }
 
 impl Scratch {

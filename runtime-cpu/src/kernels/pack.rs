@@ -76,6 +76,11 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// The rows from `first` on, `count` of them, of a matrix that is no transpose.
+    pub(super) fn rows_from(self, first: usize, count: usize) -> Self {
+        Matrix { data: &self.data[first * self.stride..], rows: count, ..self }
+    }
+
     /// The rows; `None` for a transpose.
     pub(super) fn as_rows(&self) -> Option<Rows<'a>> {
         (!self.transposed).then(|| Rows::range(self.data, self.stride, 0))

@@ -143,7 +143,7 @@ pub(super) fn lower_pull(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(),
 }
 
 /// Writes whether two results are computed, and where.
-fn wanted(lanes: &Lanes<'_, '_>, record: &mut Record, dsts: [Option<View>; 2]) {
+pub(super) fn wanted(lanes: &Lanes<'_, '_>, record: &mut Record, dsts: [Option<View>; 2]) {
     for dst in dsts {
         record.push(u32::from(dst.is_some())).all(&dst.map_or([0; 4], |dst| lanes.address(dst)));
     }

@@ -8,8 +8,9 @@ use super::record::{GATHERED, SHARED};
 use super::wave::Threads;
 use crate::module::{Program, WgradTile};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, MATMUL,
-    MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, LABEL_LOSS,
+    LGRAD, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD,
+    WGRAD,
 };
 
 /// Upper bound of the iterations of small loops: the search for the segment, joins of lanes.
@@ -132,6 +133,14 @@ impl Segment<'_> {
             TGRAD => self.parts(6, 10, |lanes, each| {
                 let rows = lanes * each;
                 rows + rows.div_ceil(128) * 6 + rows.div_ceil(8) + 2
+            }),
+            LABEL_LOSS => {
+                let (width, labels) = (self.word(1), self.word(2));
+                let stripe = 5 * (fours(width) + 1) + 5 + 2 * (16 + 1 + JOIN);
+                labels.div_ceil(256) * (stripe + self.elements(1) * (fours(256) + 1)) + self.elements(1) + 1
+            }
+            LGRAD => self.parts(6, 10, |lanes, _| {
+                (lanes.div_ceil(64) + 1) * (fours(self.word(0)) + self.elements(0) * (fours(64) + 1) + 1)
             }),
             _ => 0,
         }

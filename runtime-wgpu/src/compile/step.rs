@@ -14,10 +14,11 @@ use super::wave::Threads;
 use super::{Build, MAX_THREADS, fold, map, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
+use autobatch_ir::numeric::label_loss::STRIPE;
 use autobatch_ir::plan::{
     Address, GroupRange, Kernel, ParamPort, Place, RegId, Stage, Step, StepOperand, View,
 };
-use autobatch_shaders::{LOOKUP, MOVE};
+use autobatch_shaders::{LABEL_LOSS, LOOKUP, MOVE};
 
 /// A step's kernel on a range of its lanes.
 pub(super) struct Lanes<'b, 'a> {
@@ -220,7 +221,28 @@ impl Lanes<'_, '_> {
             Stage::AttendGrad { .. } => fold::lower_attention_gradient(self, stage),
             Stage::AttendPull { .. } => fold::lower_pull(self, stage),
             Stage::Lookup { param, index, dst } => self.lookup(unit, *param, *index, *dst),
+            Stage::LabelLoss { param, x, label, dst, log_sum, slope } => {
+                self.label_loss(*param, [*x, *label, *dst], [*log_sum, *slope])
+            }
         }
+    }
+
+    /// Adds the segment of the loss of a label.
+    fn label_loss(
+        &mut self,
+        param: ParamPort,
+        [x, label, dst]: [View; 3],
+        dsts: [Option<View>; 2],
+    ) -> Result<(), GpuError> {
+        let stored = self.build.stored(self.step, param);
+        let labels = self.kernel.params[param.index()].shape.rows() as u32;
+        let logits = self.more_scratch(STRIPE as u64 * u64::from(self.count))?;
+        let mut record = Record::new(&[1, x.width, labels, stored.at, stored.kind, logits]);
+        for view in [x, label, dst] {
+            record.all(&self.address(view));
+        }
+        fold::wanted(self, &mut record, dsts);
+        self.segment(Program::Fixed(LABEL_LOSS), &record, 1)
     }
 
     /// Adds a lookup: into its register, or into each result that takes its row.

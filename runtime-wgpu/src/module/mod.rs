@@ -7,8 +7,9 @@ pub use products::{BLOCK_HEAD, LoadWidth, MAX_GROUPS, PART, Products, Tile};
 pub use wgrad::WgradTile;
 
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, Library,
-    MAP, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SPARSE_ROWS, Template, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, LABEL_LOSS,
+    LGRAD, Library, MAP, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SPARSE_ROWS, Template, WEIGHTED_SUM_GRAD,
+    WGRAD, WGRAD_TILE,
 };
 
 /// Threads of a group of every template but the tiled ones.
@@ -71,7 +72,7 @@ impl Program {
             Self::Products(products) => products.workgroups(threads, columns),
             Self::Fixed(
                 ATTEND | ATTEND_GRAD | ATTEND_PULL | GRAPH_ATTEND | GRAPH_ATTEND_GRAD | GRAPH_ATTEND_PULL
-                | WEIGHTED_SUM_GRAD,
+                | WEIGHTED_SUM_GRAD | LABEL_LOSS | LGRAD,
             ) => threads,
             Self::Fixed(COLSUM) => threads.div_ceil(32),
             Self::Row(_) => threads.div_ceil(GROUP / 16),

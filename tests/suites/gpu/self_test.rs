@@ -3,7 +3,7 @@
 use crate::common::{executor, skipped, training_with};
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
-use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::module::{Init, ModuleBuilder, Table};
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::f32;
 use autobatch_runtime_wgpu::compile::{Compiled, Target, compile};
@@ -58,7 +58,7 @@ fn graph() -> (GraphData, ValueId, Vec<ValueId>) {
         }
         if instance < 2 {
             let table: Vec<Value<'_>> = (0..5).map(|_| words.lookup(&g, 3)).collect();
-            terms.extend(others(&g, &table, &mut wanted));
+            terms.extend(others(&g, words, &table, &mut wanted));
         }
     }
     g.common();
@@ -69,7 +69,7 @@ fn graph() -> (GraphData, ValueId, Vec<ValueId>) {
 }
 
 /// Ops without parameters, on five rows of a table. Some results are no floats and are outputs of the plan.
-fn others<'g>(g: &'g Graph, rows: &[Value<'g>], wanted: &mut Vec<Value<'g>>) -> Vec<Value<'g>> {
+fn others<'g>(g: &'g Graph, words: Table, rows: &[Value<'g>], wanted: &mut Vec<Value<'g>>) -> Vec<Value<'g>> {
     let (x, y) = (rows[0], rows[1] * rows[2]);
     let matrix = g.stack([x, y, rows[3]]);
     let (values, scores) = (g.list(rows.iter().copied()), g.list(rows.iter().map(|row| row.sum())));
@@ -84,6 +84,7 @@ fn others<'g>(g: &'g Graph, rows: &[Value<'g>], wanted: &mut Vec<Value<'g>>) -> 
         g.one_hot(3, 12).dot(x),
         x.dropout(0.5).sum(),
         x.layer_norm(1e-5).square().sum() + x.log_softmax().max() + matrix.max_rows().sum() + x.min(),
+        y.label_loss(words.as_param(), 2),
         x.cross_entropy(2) + x.hinge(3, 1.0) + x.cross_entropy_with(target) + x.log_softmax().kl_div(target),
         x.mse(y) + x.bce(target) + matrix.mean_rows().sum() + matrix.sum_rows().softmax().norm(),
         values.sum().sum() + values.mean().square().sum() + values.max().sum(),

@@ -100,7 +100,7 @@ impl Inliner<'_> {
     ) -> Operand {
         let direct = match inner.callee {
             Callee::Op(Op::Lookup | Op::OneHot { .. }) | Callee::Cell(_) => true,
-            Callee::Op(Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. }) => place == 1,
+            Callee::Op(Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::LabelLoss) => place == 1,
             Callee::Op(_) => false,
         };
         if direct || matches!(operand.kind(), Some(OperandKind::Value(_))) {

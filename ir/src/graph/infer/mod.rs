@@ -21,6 +21,7 @@ mod products;
 mod shapes;
 
 use crate::graph::op::{Arity, Binary, Float, Op, Over};
+use crate::numeric::label_loss::MAX_LABELS;
 use crate::types::{DType, INDEX, Shape, Type};
 use products::{affine, affine_rows, matmul, outer};
 use shapes::{broadcast, concat, pick, reshape, slice, split, stack, transpose, with_extent};
@@ -123,6 +124,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::Lookup => lookup(operands[0], params[0]),
         Op::OneHot { width } => one_hot(*width, operands[0]),
         Op::PickNegLogSoftmax => labelled_rows(operands[0], operands[1]),
+        Op::LabelLoss => label_loss(operands[0], operands[1], params[0]),
         Op::Hinge { margin } => {
             finite(*margin)?;
             labelled_rows(operands[0], operands[1])
@@ -363,6 +365,21 @@ fn lookup(index: Type, table: Type) -> Inferred {
         [_, width] => sized(&[*width]).map(|shape| vec![Type::new(DType::F32, shape)]),
         _ => rejected!("a table must be a matrix, found {table}"),
     }
+}
+
+fn label_loss(x: Type, label: Type, rows: Type) -> Inferred {
+    reject_if!(label != INDEX, "the label must be u32, found {label}");
+    let width = match rows.shape.dims() {
+        [labels, width] if *labels <= MAX_LABELS => *width,
+        _ => {
+            return rejected!(
+                "the rows of labels must be a matrix of at most {MAX_LABELS} rows, found {rows}"
+            );
+        }
+    };
+    let expected = sized(&[width]).map(|shape| Type::new(DType::F32, shape))?;
+    reject_if!(x != expected, "x must be {expected}, as wide as the rows of {rows}, found {x}");
+    Ok(vec![Type::scalar(DType::F32)])
 }
 
 fn one_hot(width: u32, index: Type) -> Inferred {

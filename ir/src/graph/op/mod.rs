@@ -151,6 +151,9 @@ ops! {
     /// `sum of softmax_i(leaky_relu(q + k_i)) * v_i` over a query, a list of keys and a list of values. A query and a key have
     /// one number per head, and a value has one group of elements per head.
     GraphAttend { slope: Float } = "graph_attend", Exactly(3);
+    /// `-log_softmax(W · x)[label]`, where the parameter `W` has a row for each label. It keeps no number per label, so there may
+    /// be 10^5 of them.
+    LabelLoss = "label_loss", Exactly(2);
 }
 
 /// The number of operands of an op.
@@ -205,6 +208,7 @@ impl Op {
             Self::Affine { bias: false, .. }
             | Self::AffineRows { bias: false, .. }
             | Self::Lookup
+            | Self::LabelLoss
             | Self::Param => 1,
             _ => 0,
         }

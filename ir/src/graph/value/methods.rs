@@ -198,6 +198,17 @@ impl<'g> Value<'g> {
         self.indexed(Op::PickNegLogSoftmax, label.into_arg(), Location::caller())
     }
 
+    /// `-log_softmax(W · self)[label]`, where `rows` is `W`: a matrix or a table with one row per label. The loss and gradients of
+    /// [`affine_transposed`](Graph::affine_transposed) and [`cross_entropy`](Self::cross_entropy) but for rounding, without a
+    /// number per label in memory: for 10^4 labels and more, such as the words of a language.
+    #[track_caller]
+    #[must_use]
+    pub fn label_loss(self, rows: Param, label: impl IntoArg<'g>) -> Self {
+        let caller = Location::caller();
+        let operands = [self.raw(self.graph, caller), label.into_arg().raw(self.graph, caller)];
+        self.graph.apply_one(Op::LabelLoss, &operands, &[rows], caller)
+    }
+
     /// The margin loss of each row: `sum over j ≠ label of max(0, margin + x_j - x_label)`.
     #[track_caller]
     #[must_use]

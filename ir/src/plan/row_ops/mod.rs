@@ -36,6 +36,8 @@ pub enum Template {
     Prod,
     /// A lookup.
     Lookup,
+    /// The loss of a label.
+    LabelLoss,
     /// A fold over lists.
     Seg,
     /// A row stage.
@@ -59,6 +61,7 @@ pub const fn template(op: Op) -> Template {
         | Op::Cast(_) => Template::Map,
         Op::Affine { .. } | Op::AffineRows { .. } => Template::Prod,
         Op::Lookup => Template::Lookup,
+        Op::LabelLoss => Template::LabelLoss,
         Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. } => {
             Template::Seg
         }

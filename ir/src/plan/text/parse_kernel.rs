@@ -189,7 +189,7 @@ impl Parser<'_> {
     }
 
     fn stage(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let wanted = "prod, map, row, seg, unseg, unattend, pull, lookup or return";
+        let wanted = "prod, map, row, seg, unseg, unattend, pull, lookup, label_loss or return";
         let token = self.cursor.expect(Kind::Word, wanted)?;
         match self.cursor.spelling(token) {
             "prod" => self.prod(kernel),
@@ -200,6 +200,7 @@ impl Parser<'_> {
             "unattend" => self.unattend(kernel),
             "pull" => self.pull(kernel),
             "lookup" => self.lookup(kernel),
+            "label_loss" => self.label_loss(kernel),
             word => {
                 let problem = self.cursor.other_word(token, wanted, "no stage");
                 Err(match nearest(word, STAGES.into_iter().chain(["return"])) {
@@ -404,4 +405,5 @@ impl Parser<'_> {
 }
 
 /// The words that begin stages.
-pub(super) const STAGES: [&str; 8] = ["prod", "map", "row", "seg", "unseg", "unattend", "pull", "lookup"];
+pub(super) const STAGES: [&str; 9] =
+    ["prod", "map", "row", "seg", "unseg", "unattend", "pull", "lookup", "label_loss"];

@@ -166,6 +166,18 @@ impl Parser<'_> {
         Ok(ListSource::Views(views))
     }
 
+    /// `label_loss %6, %7, none = @0 %4 at %5`
+    pub(super) fn label_loss(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b',')?;
+        let [log_sum, slope] = self.two_taken(kernel)?;
+        let param = self.param(kernel)?;
+        let x = self.view(kernel)?;
+        self.keyword("at")?;
+        let label = self.view(kernel)?;
+        Ok(Stage::LabelLoss { param, x, label, dst, log_sum, slope })
+    }
+
     /// `lookup %5 = @0[%4]`
     pub(super) fn lookup(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let dst = self.view(kernel)?;

@@ -83,7 +83,7 @@ impl Parser<'_> {
     /// `sum @w.grad wgrad row 0 col 0 k 4 n 8`, then a line for each part: `x3 each 1 s0.a[0..3] s1.a[0..3] cut 2`
     pub(super) fn sum(&mut self) -> Parsed<()> {
         let store = self.store_name()?;
-        let word = self.cursor.expect(Kind::Word, "wgrad, colsum or tgrad")?;
+        let word = self.cursor.expect(Kind::Word, "wgrad, colsum, tgrad or lgrad")?;
         let sum = match self.cursor.spelling(word) {
             "wgrad" => {
                 let mut block = [0; 4];
@@ -95,7 +95,14 @@ impl Parser<'_> {
             }
             "colsum" => ReductionSum::Colsum,
             "tgrad" => ReductionSum::Tgrad,
-            _ => return Err(self.cursor.other_word(word, "wgrad, colsum or tgrad", "no sum over rows")),
+            "lgrad" => ReductionSum::Lgrad,
+            _ => {
+                return Err(self.cursor.other_word(
+                    word,
+                    "wgrad, colsum, tgrad or lgrad",
+                    "no sum over rows",
+                ));
+            }
         };
         let mut parts = Vec::new();
         while let Some(lanes) = self.lettered(self.cursor.token, 'x') {

@@ -192,6 +192,16 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             view(out, kernel, *index);
             out.push(']');
         }
+        Stage::LabelLoss { param, x, label, dst, log_sum, slope } => {
+            out.push_str("  label_loss ");
+            view(out, kernel, *dst);
+            out.push_str(", ");
+            taken(out, kernel, &[*log_sum, *slope]);
+            put(out, format_args!("{param} "));
+            view(out, kernel, *x);
+            out.push_str(" at ");
+            view(out, kernel, *label);
+        }
     }
     out.truncate(out.trim_end().len());
     out.push('\n');

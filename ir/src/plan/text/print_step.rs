@@ -175,6 +175,7 @@ impl<'a> Steps<'a> {
             }
             ReductionSum::Colsum => out.push_str("colsum"),
             ReductionSum::Tgrad => out.push_str("tgrad"),
+            ReductionSum::Lgrad => out.push_str("lgrad"),
         }
         out.push('\n');
         for ReductionPart { lanes, each, x, dy, cuts } in &sum.parts {

@@ -230,6 +230,9 @@ impl Walk<'_> {
                 self.pull(*op, [*key, *value], *readers, [*key_dst, *value_dst]);
             }
             Stage::Lookup { param, index, dst } => self.lookup(*param, *index, *dst),
+            Stage::LabelLoss { param, x, label, dst, log_sum, slope } => {
+                self.label_loss(*param, [*x, *label], [Some(*dst), *log_sum, *slope]);
+            }
         }
     }
 }

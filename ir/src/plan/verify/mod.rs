@@ -77,6 +77,10 @@
 //! * **P38** The reverse of an attention reads and writes floats. Lists have keys as wide as the query and values as wide as the
 //!   gradient of the result. The row of a reader has a query, a gradient and three numbers.
 //!
+//! Losses of labels:
+//! * **P39** The loss of a label takes floats as wide as the rows of its parameter port, a matrix, and one word. It gives a float,
+//!   and for the reverse another one and floats as wide as a row.
+//!
 //! The order rules are checked after memory, kernels and steps are sound. Work and memory are linear in the plan and in the
 //! rows that its steps touch; declared sizes cost nothing.
 
@@ -145,6 +149,7 @@ rules! {
     Roles = 36, "kernels of the reverse declare roles";
     Pause = 37, "a pause has the outputs whose gradients arrive";
     Attention = 38, "the reverse of an attention fits its lists";
+    LabelLosses = 39, "the loss of a label fits its rows";
 }
 
 /// The broken rules of a plan.

@@ -2,6 +2,7 @@
 
 use super::spans::Spans;
 use super::{Rule, VerifyErrors};
+use crate::numeric::label_loss::{FACTORS, MAX_LABELS};
 use crate::plan::address::ends;
 use crate::plan::{Address, FieldId, Origin, Plan, ReductionPart, ReductionSum, StepOperand, StoreKind};
 use crate::types::DType;
@@ -57,6 +58,9 @@ fn widths(sum: ReductionSum, dims: &[u32], elements: usize) -> Option<[u64; 2]> 
         }
         (ReductionSum::Colsum, _) => Some([0, elements as u64]),
         (ReductionSum::Tgrad, [_, width]) => Some([1, u64::from(*width)]),
+        (ReductionSum::Lgrad, [labels, width]) if *labels <= MAX_LABELS => {
+            Some([u64::from(*width), FACTORS as u64])
+        }
         _ => None,
     }
 }
@@ -83,6 +87,9 @@ fn check_part(
     match (part.x, sum) {
         (None, ReductionSum::Colsum) => {}
         (Some(x), ReductionSum::Wgrad { .. }) => rows(plan, part, "x", x, x_width, DType::F32, written)?,
+        (Some(x), ReductionSum::Lgrad) if part.each == 1 => {
+            rows(plan, part, "x", x, x_width, DType::F32, written)?;
+        }
         (Some(StepOperand { origin: Origin::Words, address }), ReductionSum::Tgrad) if part.each == 1 => {
             let last = match address {
                 Address::Steps { start, stride } => {

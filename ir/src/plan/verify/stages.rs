@@ -1,12 +1,13 @@
-//! Rules P10, P12, P13 and P14: products, row stages, folds, lookups.
+//! Rules P10, P12, P13, P14, P38 and P39: products, row stages, folds, lookups, attention, losses of labels.
 
 use super::Rule;
 use super::kernels::Walk;
 use crate::graph::Op;
 use crate::graph::infer::infer;
+use crate::numeric::label_loss::MAX_LABELS;
 use crate::plan::row_ops::{Template, reader_width, template};
 use crate::plan::{ListSource, ParamPort, ProdInit, ProductPart, RegId, View};
-use crate::types::{DType, Type};
+use crate::types::{DType, Shape, Type};
 
 const fn is_attention(op: Op) -> bool {
     matches!(op, Op::Attend { .. } | Op::GraphAttend { .. })
@@ -209,11 +210,11 @@ impl Walk<'_> {
         let Some(reader_width) = self.reader_width(op, [query, dy]) else { return };
         for (port, view) in lists.into_iter().zip([query, dy]) {
             let dtype = self.read(view);
-            self.floats(view, dtype, u64::from(view.width));
+            self.floats(Rule::Attention, view, dtype, u64::from(view.width));
             self.list_of_width(port, u64::from(view.width));
         }
-        self.write_floats(dst, u64::from(query.width));
-        self.write_floats(reader, reader_width);
+        self.write_floats(Rule::Attention, dst, u64::from(query.width));
+        self.write_floats(Rule::Attention, reader, reader_width);
     }
 
     /// P38
@@ -221,11 +222,11 @@ impl Walk<'_> {
         let Some(reader_width) = self.reader_width(op, item) else { return };
         for view in item {
             let dtype = self.read(view);
-            self.floats(view, dtype, u64::from(view.width));
+            self.floats(Rule::Attention, view, dtype, u64::from(view.width));
         }
         self.list_of_width(readers, reader_width);
         for (dst, view) in dsts.into_iter().zip(item) {
-            self.write_floats(dst, u64::from(view.width));
+            self.write_floats(Rule::Attention, dst, u64::from(view.width));
         }
     }
 
@@ -241,21 +242,18 @@ impl Walk<'_> {
         width
     }
 
-    fn write_floats(&mut self, dst: Option<View>, width: u64) {
+    fn write_floats(&mut self, rule: Rule, dst: Option<View>, width: u64) {
         if let Some(dst) = dst {
             let dtype = self.write(dst);
-            self.floats(dst, dtype, width);
+            self.floats(rule, dst, dtype, width);
         }
     }
 
-    fn floats(&mut self, view: View, dtype: Option<DType>, width: u64) {
+    fn floats(&mut self, rule: Rule, view: View, dtype: Option<DType>, width: u64) {
         let Some(dtype) = dtype else { return };
         if dtype != DType::F32 || u64::from(view.width) != width {
             let found = view.width;
-            self.report(
-                Rule::Attention,
-                format!("a view must have {width} floats, found {found} elements of {dtype}"),
-            );
+            self.report(rule, format!("a view must have {width} floats, found {found} elements of {dtype}"));
         }
     }
 
@@ -307,6 +305,26 @@ impl Walk<'_> {
                 );
                 self.report(Rule::Lookups, message);
             }
+        }
+    }
+
+    /// P39
+    pub(super) fn label_loss(&mut self, param: ParamPort, [x, label]: [View; 2], dsts: [Option<View>; 3]) {
+        let (dtype, width) = (self.read(x), u64::from(x.width));
+        self.floats(Rule::LabelLosses, x, dtype, width);
+        self.typed_read(Rule::LabelLosses, label, crate::types::INDEX);
+        let rows = self.kernel.params.get(param.index()).map(|ty| ty.shape);
+        let fits = |shape: &Shape| matches!(shape.dims(), [labels, own] if *labels <= MAX_LABELS && u64::from(*own) == width);
+        if !rows.as_ref().is_some_and(fits) {
+            let found = rows.map_or_else(|| "nothing".to_owned(), |shape| shape.to_string());
+            let message = format!(
+                "parameter port {} must be a matrix of rows of {width}, of at most {MAX_LABELS}, found {found}",
+                param.0
+            );
+            self.report(Rule::LabelLosses, message);
+        }
+        for (dst, width) in dsts.into_iter().zip([1, 1, width]) {
+            self.write_floats(Rule::LabelLosses, dst, width);
         }
     }
 

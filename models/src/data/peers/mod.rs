@@ -14,6 +14,7 @@
 //! | e | [`Letters`] | names as characters with a class |
 //! | f (acceptor) | [`Sequences`] | sequences with a class |
 //! | g | [`Parses`] | sentences with shift and reduce actions |
+//! | language models | [`Texts`] | sentences of words |
 //! | graph networks | [`Graphs`] | molecules with a class |
 
 mod graphs;
@@ -31,7 +32,7 @@ use super::random::Random;
 use super::text::{decode, read_with};
 
 pub use graphs::Graphs;
-pub use sequences::{Letters, Parses, Sequences, Tagged};
+pub use sequences::{Letters, Parses, Sequences, Tagged, Texts};
 pub use trees::{Dependencies, Pairs, Tree, Trees};
 
 /// Instances of one workload.

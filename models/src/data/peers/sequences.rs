@@ -32,6 +32,42 @@ fn check_labels(sequences: &[Vec<u32>], labels: &[u32], classes: u32) -> Result<
     })
 }
 
+/// Workload of language models: sentences of words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Texts {
+    /// The word numbers of each sentence.
+    pub words: Vec<Vec<u32>>,
+}
+
+impl Texts {
+    /// The default number of words.
+    pub const WORDS: u32 = 50_000;
+
+    /// Draws sentences of 20 words on average. The frequency of a word is about the inverse of its number.
+    pub fn generate(seed: u64, count: usize) -> Self {
+        let word = |random: &mut Random| {
+            let drawn = (random.unit() * f64::from(Self::WORDS).ln_1p()).exp_m1();
+            (drawn as u32).min(Self::WORDS - 1)
+        };
+        let words = instances(seed, count, |_, random| {
+            let length = sentence_length(random, 3);
+            (0..length).map(|_| word(random)).collect()
+        });
+        Texts { words }
+    }
+
+    /// Returns the number of rows of a table of words.
+    pub fn word_rows(&self) -> usize {
+        table_size(self.words.iter().flatten(), Self::WORDS)
+    }
+}
+
+impl Workload for Texts {
+    fn check(&self) -> Result<(), Mismatch> {
+        check_filled(&self.words, "words")
+    }
+}
+
 /// Workload d: sentences with a tag per word.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tagged {

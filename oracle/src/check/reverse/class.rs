@@ -10,6 +10,7 @@ use super::reference_derivative::{Contribution, ReferenceDerivative};
 use crate::naive::lane::{Lane, Operands};
 use crate::reference::{Argument, CallCost, Datum, Partial, Share, ShareKind};
 use autobatch_ir::graph::Op;
+use autobatch_ir::numeric::label_loss::{self, FACTORS};
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, RegKind, ResultRole, Roles, Stage, StoreId, View};
 use std::borrow::Cow;
@@ -249,6 +250,15 @@ impl Class {
         Some(hash.value())
     }
 
+    /// The same of the factors of a loss of labels.
+    fn hash_of_factors(&self, reference: &ReferenceDerivative, from: Taken, table_rows: u32) -> Option<u64> {
+        let mut hash = RowHash::default();
+        for (number, probe) in reference.probes.iter().enumerate() {
+            hash.floats(&factors_of(&self.taken(probe, number, from)?, table_rows)?);
+        }
+        Some(hash.value())
+    }
+
     fn taken<'a>(&'a self, probe: &'a Probe, number: usize, from: Taken) -> Option<Cow<'a, [u32]>> {
         Some(match from {
             Taken::Nothing => Cow::Borrowed(&[]),
@@ -272,9 +282,14 @@ impl Class {
         let (of_x, row, col) = match sum {
             ReductionSum::Wgrad { row, col, .. } => (self.hash(reference, x), row, col),
             ReductionSum::Colsum => (self.hash(reference, Taken::Nothing), 0, 0),
+            ReductionSum::Lgrad => (self.hash(reference, x), 0, 0),
             ReductionSum::Tgrad => (self.hash_of_index(reference, x, table_rows), 0, 0),
         };
-        let hashes = [of_x?, self.hash(reference, dy)?];
+        let of_dy = match sum {
+            ReductionSum::Lgrad => self.hash_of_factors(reference, dy, table_rows),
+            _ => self.hash(reference, dy),
+        };
+        let hashes = [of_x?, of_dy?];
         let [by_row, by_col] = [row, col].map(|at| reference.use_index.whole(param, at, hashes));
         // A block that covers a use in part takes other rows than the whole use, so the hashes do not find it.
         let cut = || match sum {
@@ -282,7 +297,7 @@ impl Class {
                 let is_cut = |number: &&u32| is_cut(reference, **number, k, n);
                 reference.use_index.of_param(param).iter().filter(is_cut).find_map(takes)
             }
-            ReductionSum::Colsum | ReductionSum::Tgrad => None,
+            ReductionSum::Colsum | ReductionSum::Tgrad | ReductionSum::Lgrad => None,
         };
         by_row.iter().chain(by_col).find_map(takes).or_else(cut)
     }
@@ -309,6 +324,11 @@ impl Class {
                     of_x.compare(&x, &cut(of_rows, each, block.rows));
                     of_dy.compare(&dy, &cut(of_columns, each, block.columns));
                 }
+                ShareKind::Labels { x: own_x, factors } => {
+                    let Some(own) = factors_of(&dy, taking.table_rows) else { return false };
+                    of_x.compare(&x, own_x);
+                    of_dy.compare(bytemuck::cast_slice(&own), factors);
+                }
                 ShareKind::Rows => of_dy.compare(&dy, own_dy),
                 ShareKind::Row(index) => {
                     // An index beyond the table names its last row.
@@ -325,6 +345,12 @@ impl Class {
         }
         of_dy.holds() && (of_x.holds() || !of_x.started)
     }
+}
+
+/// The factors that a reduction of labels takes. A label beyond the rows names the last one.
+fn factors_of(taken: &[u32], table_rows: u32) -> Option<[f32; FACTORS]> {
+    let factors = <[f32; FACTORS]>::try_from(bytemuck::cast_slice::<u32, f32>(taken)).ok()?;
+    Some([factors[0], factors[1], label_loss::label_of(factors, table_rows as usize) as f32])
 }
 
 /// The elements that a stage makes and the multiplications of its products, without lists.
@@ -345,6 +371,7 @@ fn lane_work(stage: &Stage) -> u64 {
             views.map(|view| u64::from(view.width)).sum()
         }
         Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => u64::from(dst.width),
+        Stage::LabelLoss { x, .. } => 2 * u64::from(x.width),
         Stage::SegGrad { dy, .. } => u64::from(dy.width),
         Stage::AttendGrad { query: one, dy: other, .. }
         | Stage::AttendPull { key: one, value: other, .. } => {
@@ -366,7 +393,7 @@ fn is_cut(reference: &ReferenceDerivative, number: u32, k: u32, n: u32) -> bool 
             let (inner, outer) = extent(x, *width, dy);
             (if *transposed { (outer, inner) } else { (inner, outer) }) != (k, n)
         }
-        ShareKind::Rows | ShareKind::Row(_) => false,
+        ShareKind::Rows | ShareKind::Row(_) | ShareKind::Labels { .. } => false,
     }
 }
 
@@ -389,7 +416,9 @@ fn block_of(reference: &ReferenceDerivative, number: u32, sum: ReductionSum, eac
             let fits = inside(row, k, rows) && inside(col, n, columns) && each == each_use;
             fits.then_some(Block { rows: (row, row + k), columns: (col, col + n), ..block })
         }
-        (ShareKind::Rows, ReductionSum::Colsum) | (ShareKind::Row(_), ReductionSum::Tgrad) => Some(block),
+        (ShareKind::Rows, ReductionSum::Colsum)
+        | (ShareKind::Row(_), ReductionSum::Tgrad)
+        | (ShareKind::Labels { .. }, ReductionSum::Lgrad) => Some(block),
         _ => None,
     }
 }

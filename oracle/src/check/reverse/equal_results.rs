@@ -86,14 +86,16 @@ impl UseIndex {
             let (mut at, mut swapped) = (0, false);
             for probe in probes {
                 let share = &probe.returned.params[own.first()].share;
-                dy.floats(&share.dy);
-                match &share.kind {
-                    ShareKind::Product { x: own_x, first, transposed, .. } => {
-                        (at, swapped) = (*first as u32, *transposed);
-                        x.floats(own_x);
+                let [taken_x, taken_dy] = share.taken();
+                dy.floats(taken_dy);
+                match share.kind {
+                    ShareKind::Product { first, transposed, .. } => {
+                        (at, swapped) = (first as u32, transposed);
+                        x.floats(taken_x);
                     }
+                    ShareKind::Labels { .. } => x.floats(taken_x),
                     ShareKind::Rows => {}
-                    ShareKind::Row(index) => x.index(*index as u32),
+                    ShareKind::Row(index) => x.index(index as u32),
                 }
             }
             let [x, dy] = [x.value(), dy.value()];

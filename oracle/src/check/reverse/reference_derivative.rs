@@ -100,7 +100,7 @@ impl ReferenceDerivative {
             ShareKind::Product { x, width, .. } => {
                 (*width as u64) * (dy.len() * width / x.len().max(1)) as u64
             }
-            ShareKind::Rows | ShareKind::Row(_) => 1,
+            ShareKind::Rows | ShareKind::Row(_) | ShareKind::Labels { .. } => 1,
         }
     }
 
@@ -123,11 +123,9 @@ impl ReferenceDerivative {
             self.uses.iter().find(|uses| {
                 let [mut of_x, mut of_dy] = [Finite::default(), Finite::default()];
                 for probe in &self.probes {
-                    let Share { dy, kind } = &probe.returned.params[uses.first()].share;
+                    let [x, dy] = probe.returned.params[uses.first()].share.taken();
+                    of_x.add(x);
                     of_dy.add(dy);
-                    if let ShareKind::Product { x, .. } = kind {
-                        of_x.add(x);
-                    }
                 }
                 of_x.is_incomplete() || of_dy.is_incomplete()
             })
@@ -396,9 +394,8 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
 fn hash_of_use(probes: &[Probe], number: usize) -> u64 {
     let mut hash = StructureHash::default();
     for probe in probes {
-        let Share { dy, kind } = &probe.returned.params[number].share;
-        let x = if let ShareKind::Product { x, .. } = kind { &x[..] } else { &[] };
-        x.iter().chain(&dy[..]).for_each(|number| hash.push(number.to_bits().into()));
+        let [x, dy] = probe.returned.params[number].share.taken();
+        x.iter().chain(dy).for_each(|number| hash.push(number.to_bits().into()));
     }
     hash.value() as u64
 }
@@ -411,7 +408,9 @@ fn same_kind(a: &Share<f32>, b: &Share<f32>) -> bool {
                 ShareKind::Product { x, width, first, transposed },
                 ShareKind::Product { x: x2, width: width2, first: first2, transposed: transposed2 },
             ) => (x.len(), width, first, transposed) == (x2.len(), width2, first2, transposed2),
-            (ShareKind::Rows, ShareKind::Rows) | (ShareKind::Row(_), ShareKind::Row(_)) => true,
+            (ShareKind::Rows, ShareKind::Rows)
+            | (ShareKind::Row(_), ShareKind::Row(_))
+            | (ShareKind::Labels { .. }, ShareKind::Labels { .. }) => true,
             _ => false,
         }
 }
@@ -422,6 +421,9 @@ fn same_share(a: &Share<f32>, b: &Share<f32>) -> bool {
         && same(&a.dy, &b.dy)
         && match (&a.kind, &b.kind) {
             (ShareKind::Product { x, .. }, ShareKind::Product { x: x2, .. }) => same(x, x2),
+            (ShareKind::Labels { x, factors }, ShareKind::Labels { x: x2, factors: factors2 }) => {
+                same(x, x2) && same(factors, factors2)
+            }
             (ShareKind::Row(index), ShareKind::Row(index2)) => index == index2,
             _ => true,
         }

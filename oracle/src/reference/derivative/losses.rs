@@ -3,8 +3,10 @@
 use super::{Partial, Partials};
 use crate::reference::error::Checked;
 use crate::reference::frame::Call;
-use crate::reference::ops::label;
-use autobatch_ir::numeric::{Real, row};
+use crate::reference::ops::{self, label};
+use crate::reference::uses::{ParamUse, Share, ShareKind};
+use autobatch_ir::numeric::{Real, label_loss, row};
+use std::sync::Arc;
 
 /// The contribution to the scores of a loss with labels, row by row: `rule(row, label, dy, dx)`.
 fn labelled<T: Real>(
@@ -29,6 +31,22 @@ pub(super) fn pick_neg_log_softmax<T: Real>(call: &Call<'_, T>, dy: &[T]) -> Che
             *dx = dy.mul(*dx);
         }
     })
+}
+
+/// `dx = dy * slope`, and the gradients of the logits, which the reverse of the parameter multiplies with `x`.
+pub(super) fn label_loss<T: Real>(call: &Call<'_, T>, dy: T) -> Checked<Partials<T>> {
+    let (made, label) = ops::label_loss(call)?;
+    let (x, rows) = (call.floats(0)?, call.params[0].values.chunks_exact(call.width(0)));
+    let factors = [dy, made.log_sum, T::from_f64(f64::from(label))];
+    let gradient = |(row, own): (usize, &[T])| {
+        label_loss::gradient(label_loss::logit(x, own), factors, row == label as usize)
+    };
+    let dlogits: Vec<T> = rows.enumerate().map(gradient).collect();
+    let kind = ShareKind::Labels { x: Arc::clone(x), factors };
+    let share = Share { dy: dlogits.into(), kind };
+    let params = vec![ParamUse { node: None, param: call.params[0].id, share }];
+    let dx = made.slope.iter().map(|&slope| dy.mul(slope)).collect();
+    Ok(Partials { operands: vec![Partial::one(dx), Partial::None], params })
 }
 
 /// `dx_j = dy` where `(margin - x_label) + x_j` is positive, and `-(dy * count)` at the label.

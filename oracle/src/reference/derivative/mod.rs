@@ -37,6 +37,7 @@
 //! | `attend` | the weights `w` and slopes `g` of `attention_slopes`: `dq = chain over i of g_i * k_i`; `dk_i`, `dv_i` = chain of `g_i * q`, `w_i * dy` over all nodes that attend to the item, see [`reverse`](super::reverse) |
 //! | `lookup` | the row of the table; the reference keeps the gradient of the whole table |
 //! | `pick_neg_log_softmax` | `dx = dy * (softmax(x) - 1 at the label)` |
+//! | `label_loss` | `dx = dy * slope`; `dW[v] = chain of dlogit[v] * x`, see [`label_loss`](autobatch_ir::numeric::label_loss) |
 //! | `cross_entropy` | `dx = dy * (softmax(x) * sum(t) - t)`; `dt = dy * -log_softmax(x)` |
 //! | `kl_div` | `dx = -(dy * t)`; `dt = dy * ((log t + 1) - x)`, 0 where `t` is 0 |
 //! | `mse` | `da = (2 dy / n) * (a - b), db = -da` |
@@ -195,6 +196,7 @@ pub(crate) fn derive<T: Real>(
         Op::GraphAttend { slope } => lists::graph_attend(T::from_f32(slope.get()), call, &dy),
         Op::Lookup => use_of(call, 1, Share { dy, kind: ShareKind::Row(ops::row_of(call)?) }),
         Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call, &dy),
+        Op::LabelLoss => losses::label_loss(call, dy[0]),
         Op::CrossEntropy => losses::cross_entropy(call, dy[0]),
         Op::KlDiv => losses::kl_div(call, dy[0]),
         Op::Mse => losses::mse(call, dy[0]),

@@ -34,6 +34,11 @@ pub(crate) fn label<T: Real>(call: &Call<'_, T>, row: usize) -> Checked<usize> {
     place_of(call, 1, row, call.width(0))
 }
 
+/// The label among the rows of the parameter.
+pub(super) fn label_of_row<T: Real>(call: &Call<'_, T>) -> Checked<usize> {
+    place_of(call, 1, 0, call.params[0].ty.shape.rows())
+}
+
 pub(super) fn lookup<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let width = call.params[0].ty.shape.width();
     Ok(vec![Datum::floats(&call.params[0].values[row_of(call)? * width..][..width])])

@@ -20,6 +20,7 @@ mod rows;
 
 pub(crate) use elementwise::takes_second;
 pub(crate) use index::{label, mask, row_of};
+pub(crate) use losses::label_loss;
 pub(crate) use product::{Chains, matrices};
 
 /// The results of an op.
@@ -74,6 +75,7 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         Op::Lookup => index::lookup(call),
         Op::OneHot { width } => index::one_hot(*width as usize, call),
         Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call),
+        Op::LabelLoss => Ok(floats(vec![losses::label_loss(call)?.0.loss])),
         Op::CrossEntropy => losses::of_pair(call, autobatch_ir::numeric::loss::cross_entropy),
         Op::KlDiv => losses::of_pair(call, autobatch_ir::numeric::loss::kl_div),
         Op::Mse => losses::of_pair(call, autobatch_ir::numeric::loss::mse),

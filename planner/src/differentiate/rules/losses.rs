@@ -1,11 +1,12 @@
 //! Derivatives of losses.
 
 use super::value;
-use crate::differentiate::deriver::{Deriver, Partial, SCALAR, floats, number, sub};
+use crate::differentiate::deriver::{Deriver, Partial, PendingReduction, SCALAR, floats, number, sub};
 use crate::differentiate::tape::Applied;
 use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Unary};
-use autobatch_ir::plan::{Code, Source};
+use autobatch_ir::numeric::label_loss::FACTORS;
+use autobatch_ir::plan::{Code, ReductionSum, Source, Stage};
 use autobatch_ir::types::{DType, INDEX};
 
 impl Deriver<'_> {
@@ -45,6 +46,33 @@ impl Deriver<'_> {
                 }
             }
         })
+    }
+
+    /// The forward stage made the slope of the loss. The rows of the labels get what a reduction computes from `x`, the gradient
+    /// of the loss, its logarithm, and the label.
+    pub(super) fn label_loss(&mut self, at: &Applied, dy: Value) -> Value {
+        let Some(Stage::LabelLoss { x, label, log_sum: Some(log_sum), slope: Some(slope), .. }) = at.stage
+        else {
+            unreachable!("the stage of a loss of labels has all results before fusion")
+        };
+        let dy = self.b.one_view(dy);
+        let param = at.args[0];
+        if self.params[param.index()] {
+            let factors = self.b.temp(floats(FACTORS as u32));
+            let sources = [
+                (Code::Copy, DType::F32, dy),
+                (Code::Copy, DType::F32, log_sum),
+                (Code::Cast(DType::F32), DType::U32, label),
+            ];
+            for (place, (code, dtype, source)) in (0..).zip(sources) {
+                self.instr_to(sub(factors, place, 1), code, dtype, vec![Source::View(source)]);
+            }
+            let dy = self.keep(factors);
+            let (sum, x) = (ReductionSum::Lgrad, Some(x));
+            self.reductions.push(PendingReduction { param, sum, each: 1, x, dy, swapped: false });
+        }
+        let ty = type_of(&at.operands[0]);
+        value(self.binary(Binary::Mul, Source::Scalar(dy), Source::View(slope), ty), ty)
     }
 
     /// Rules of losses of two values, element by element.

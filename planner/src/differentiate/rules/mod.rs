@@ -78,6 +78,7 @@ impl Deriver<'_> {
             Op::Softmax | Op::LogSoftmax | Op::LogSumExp | Op::Norm | Op::LayerNorm { .. } => {
                 first(self.row_function(at, dy))
             }
+            Op::LabelLoss => first(self.label_loss(at, dy)),
             Op::PickNegLogSoftmax | Op::Hinge { .. } => first(self.labelled(at, dy)),
             Op::CrossEntropy | Op::KlDiv | Op::Mse | Op::Bce => self.pair_loss(at, dy),
             Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. } => {

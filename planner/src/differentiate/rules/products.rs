@@ -35,9 +35,9 @@ impl Deriver<'_> {
         let ty = type_of(&dy);
         let (rows, n) = (ty.shape.rows() as u32, ty.shape.width() as u32);
         let dy_view = self.b.one_view(dy.clone());
-        if self.params[at.args[0].index()] {
+        if let (true, Some(Stage::Prod { parts, .. })) = (self.params[at.args[0].index()], &at.stage) {
             let kept = self.keep(dy_view);
-            for part in &at.parts {
+            for part in parts {
                 let k = part.source.width / rows;
                 let sum = match transposed {
                     true => ReductionSum::Wgrad { row: 0, col: part.row, k: n, n: k },

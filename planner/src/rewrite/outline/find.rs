@@ -324,6 +324,7 @@ const fn is_heavy(op: Op) -> bool {
             | Op::Matmul
             | Op::Outer
             | Op::Lookup
+            | Op::LabelLoss
             | Op::ListFold(_)
             | Op::WeightedSum { .. }
             | Op::Attend { .. }

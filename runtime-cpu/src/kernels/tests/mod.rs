@@ -4,6 +4,7 @@ mod attention;
 mod elementwise;
 mod gathered_fold;
 mod isa;
+mod label_loss;
 mod list_gradients;
 mod lists;
 mod memory;

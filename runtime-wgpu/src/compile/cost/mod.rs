@@ -3,8 +3,8 @@
 use super::iterations::{Segment, passes};
 use crate::module::{Products, Program, Tile, WgradTile};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, MATMUL,
-    SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, LABEL_LOSS,
+    LGRAD, MATMUL, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
 };
 
 /// Bytes of a word.
@@ -155,6 +155,18 @@ impl Segment<'_> {
             GRAPH_ATTEND => self.graph_attention(self.items(9), 1, waits, of),
             GRAPH_ATTEND_GRAD => self.graph_attention(self.items(10), 2, waits, of),
             GRAPH_ATTEND_PULL => self.graph_attention(self.items(14), 2, waits, of),
+            LABEL_LOSS => {
+                let (width, labels) = (self.word(1), self.word(2));
+                let products = if self.word(23) > 0 { 2 } else { 1 };
+                let work = all([count, labels, products * width + EXPONENTIAL]);
+                of(work, all([count, labels, products]).saturating_add(all([labels, width])), waits)
+            }
+            LGRAD => {
+                let (width, labels) = (self.word(0), self.word(1));
+                let lanes = self.parts(6, 10, |lanes, _| lanes);
+                let work = all([lanes, labels, 2 * width + EXPONENTIAL]);
+                of(work, all([3, labels, width]).saturating_add(all([lanes, width + 3])), waits)
+            }
             COLSUM => {
                 let rows = self.parts(3, 6, |lanes, each| all([lanes, each]));
                 let turns = self.parts(3, 6, |lanes, each| all([lanes, each]).div_ceil(64) + 1);

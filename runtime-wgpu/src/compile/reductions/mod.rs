@@ -7,8 +7,8 @@ use super::{Build, MAX_THREADS};
 use crate::error::GpuError;
 use crate::module::{Program, WgradTile};
 use crate::predict::Card;
-use autobatch_ir::plan::{Reduction, ReductionPart, ReductionSum, StepOperand, StoreId};
-use autobatch_shaders::{COLSUM, TGRAD};
+use autobatch_ir::plan::{Reduction, ReductionPart, ReductionSum, StepOperand, StoreId, StoreKind};
+use autobatch_shaders::{COLSUM, LGRAD, TGRAD};
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -149,6 +149,12 @@ fn segment(build: &Build<'_>, sum: &Reduction, rows: &[Rows<'_>]) -> Option<Summ
             let last = shape.rows() as u32 - 1;
             let record = Record::new(&[columns * remainders, columns, remainders, at, last, parts]);
             (Program::Fixed(TGRAD), record, Threads::of(u64::from(columns) * u64::from(remainders)))
+        }
+        ReductionSum::Lgrad => {
+            let StoreKind::Grad(of) = build.plan.stores[sum.store.index()].kind else { return None };
+            let (labels, stored) = (shape.rows() as u32, build.layout.store(of));
+            let record = Record::new(&[columns, labels, at, stored.at, stored.kind, parts]);
+            (Program::Fixed(LGRAD), record, Threads::of(u64::from(labels)))
         }
     };
     for rows in rows {

@@ -103,6 +103,7 @@ pub fn case(kind: Kind) -> OpCase {
         Kind::Lookup => sources::lookup(),
         Kind::OneHot => sources::one_hot(),
         Kind::PickNegLogSoftmax => losses::pick_neg_log_softmax(),
+        Kind::LabelLoss => losses::label_loss(),
         Kind::CrossEntropy => losses::cross_entropy(),
         Kind::KlDiv => losses::kl_div(),
         Kind::Mse => losses::mse(),

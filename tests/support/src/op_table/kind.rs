@@ -33,7 +33,7 @@ kinds! {
     ArgMax TopK Softmax LogSoftmax LogSumExp Norm LayerNorm
     ListSum ListMean ListMax WeightedSum SoftmaxSum Attend GraphAttend
     Lookup OneHot
-    PickNegLogSoftmax CrossEntropy KlDiv Mse Bce Hinge
+    PickNegLogSoftmax LabelLoss CrossEntropy KlDiv Mse Bce Hinge
     Dropout ForkNoise StopGradient ScaleGradient
 }
 
@@ -96,6 +96,7 @@ impl Kind {
             Op::Lookup => Self::Lookup,
             Op::OneHot { width: _ } => Self::OneHot,
             Op::PickNegLogSoftmax => Self::PickNegLogSoftmax,
+            Op::LabelLoss => Self::LabelLoss,
             Op::CrossEntropy => Self::CrossEntropy,
             Op::KlDiv => Self::KlDiv,
             Op::Mse => Self::Mse,

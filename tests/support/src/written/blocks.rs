@@ -121,7 +121,10 @@ pub(super) fn of_rows(scope: &mut Scope<'_>) -> Option<Node> {
 
 /// Computes a loss of labels, of distributions, or of two values of any shape.
 pub(super) fn loss(scope: &mut Scope<'_>) -> Option<Node> {
-    let form = scope.below(6);
+    let form = scope.below(7);
+    if form == 6 {
+        return super::products::label_loss(scope);
+    }
     let ranked = |ty: Type| match form {
         0 | 1 => ty.shape.rank() > 0,
         2 | 3 => ty.shape.rank() == 1,

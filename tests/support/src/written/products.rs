@@ -84,3 +84,11 @@ pub(super) fn rows(scope: &mut Scope<'_>) -> Option<Node> {
         }
     }
 }
+
+/// Computes the loss of a label among the rows of a parameter.
+pub(super) fn label_loss(scope: &mut Scope<'_>) -> Option<Node> {
+    let rows = param(scope)?;
+    let &[labels, width] = scope.params[rows].ty.shape.dims() else { return None };
+    let x = scope.plain(|ty| ty.dtype == DType::F32 && ty.shape.dims() == [width])?;
+    Some(Node { op: Op::LabelLoss, operands: vec![x, scope.index(labels)?], params: vec![rows] })
+}

@@ -219,7 +219,10 @@ impl Scope<'_> {
 }
 
 fn takes_index(op: &Op) -> bool {
-    matches!(op, Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::Lookup | Op::OneHot { .. })
+    matches!(
+        op,
+        Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::LabelLoss | Op::Lookup | Op::OneHot { .. }
+    )
 }
 
 /// Returns the attributes of an op in textual form.

@@ -30,6 +30,28 @@ pub(super) fn pick_neg_log_softmax() -> OpCase {
     )
 }
 
+pub(super) fn label_loss() -> OpCase {
+    // The rows of the weight are [0.5, -1, 2] and [1.5, 0.25, -0.5], so the logits are 3.5 and 0.75.
+    let first = (-2.75f64).exp().ln_1p();
+    // The rows of the table are [0, 1], [2, 3], [4, 5] and [6, 7].
+    let logits = [0.5f64, -0.5, -1.5, -2.5];
+    let total = logits.iter().map(|x| x.exp()).sum::<f64>().ln();
+    entry(
+        vec![
+            good(&["f32"], vec![vec![first]], |g, h| vec![g.input(&X).label_loss(h.half, 0u32)]),
+            good(&["f32"], vec![vec![first + 2.75]], |g, h| {
+                vec![g.input(&X).label_loss(h.half, g.input(&Y).argmax())]
+            }),
+            good(&["f32"], vec![vec![total - logits[3]]], |g, h| {
+                vec![g.input(&[-1.0, 0.5]).label_loss(h.table.as_param(), 3u32)]
+            }),
+        ],
+        TRUE,
+        "x must be f32[2], as wide as the rows of f32[4,2], found f32[3]",
+        |g, h| vec![g.input(&X).label_loss(h.table.as_param(), 1u32)],
+    )
+}
+
 pub(super) fn cross_entropy() -> OpCase {
     let loss: f64 = log_shares(X).iter().zip(T).map(|(x, t)| -x * f64::from(t)).sum();
     entry(
