@@ -4,9 +4,9 @@
 //! softmax computes scores of the frequent words and of one group of rare words. The sampled softmax computes the scores of the
 //! label and of a few random words; it is a loss for training only.
 
-use crate::Linear;
+use crate::{Linear, Values};
 use autobatch_ir::hash::split_mix;
-use autobatch_ir::{Init, ModuleBuilder, Table, Value};
+use autobatch_ir::{Graph, Init, ModuleBuilder, Table, Value};
 use std::panic::Location;
 
 /// A softmax over classes in the order of their frequency, in groups of falling frequency and width.
@@ -120,9 +120,26 @@ impl Group {
 ///
 /// The sample is drawn with probability `log((k + 2) / (k + 1)) / log(classes + 1)` for class `k`, which fits classes in the
 /// order of their frequency. The loss subtracts the logarithm of the expected count from each score, and leaves out sampled
-/// classes that equal the label. The rows of the weight are read by lookups, so its gradient is sparse.
+/// classes that equal the label. The rows of the weight are read by lookups, so its gradient is sparse. All losses of a graph
+/// may share one [`Sample`]: a sequence then takes one product with its rows.
 ///
 /// Parameters: the tables `name.w: [classes, input]` and `name.b: [classes, 1]`.
+///
+/// ```
+/// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
+/// # use autobatch_nn::SampledSoftmax;
+/// # fn main() -> Result<(), EmitError> {
+/// let mut m = ModuleBuilder::new("m");
+/// let words = SampledSoftmax::new(&mut m, "words", 16, 50_000, 512);
+/// let g = Graph::new(&m.build()?);
+/// let sample = words.sample(&g, 1); // the number of the step
+/// for sentence in [&[7, 1234][..], &[49_999]] {
+///     let states: Vec<_> = sentence.iter().map(|_| g.input(&[0.5; 16])).collect();
+///     g.loss("sentence", words.loss(&sample, states, sentence));
+/// }
+/// # g.finish().map(|_| ())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SampledSoftmax {
     weight: Table,
@@ -131,32 +148,78 @@ pub struct SampledSoftmax {
     samples: u32,
 }
 
+/// Classes that losses of one graph compare theirs with.
+#[derive(Clone, Debug)]
+pub struct Sample<'g> {
+    classes: Vec<u32>,
+    /// The rows of the weight as columns.
+    columns: Value<'g>,
+    /// What is added to the score of each class: its bias, and the logarithm of its expected count, subtracted.
+    corrections: Value<'g>,
+}
+
 impl SampledSoftmax {
-    /// A layer on vectors of width `input`, which draws `samples` classes for each loss.
+    /// A layer on vectors of width `input`, which draws `samples` classes for a graph. A sample of no class is a fault of the
+    /// module.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, classes: u32, samples: u32) -> Self {
+        if samples == 0 {
+            let help = "for example 512 of 50,000 classes".to_owned();
+            let message = "a sample must have at least one class";
+            m.fail("sampled softmax", message, Some(help), Location::caller());
+        }
         let weight = m.table(&format!("{name}.w"), [classes as usize, input], Init::Glorot(1.0));
         let bias = m.table(&format!("{name}.b"), [classes as usize, 1], Init::ZEROS);
-        Self { weight, bias, classes, samples }
+        Self { weight, bias, classes, samples: samples.max(1) }
     }
 
-    /// The loss of a class against a sample. Equal seeds draw equal samples; a good seed names the step and the position.
+    /// The sample of a graph. Equal seeds draw equal classes; a good seed is the number of the step.
     #[track_caller]
     #[must_use]
-    pub fn loss<'g>(&self, x: Value<'g>, class: u32, seed: u64) -> Value<'g> {
-        let g = x.graph();
-        let others: Vec<u32> = (0..self.samples).map(|number| self.sample(seed, number)).collect();
-        let classes = || std::iter::once(class).chain(others.iter().copied());
-        let score = |class| x.dot(self.weight.lookup(g, class)) + self.bias.lookup(g, class).sum();
-        let scores: Vec<Value<'g>> = classes().map(score).collect();
-        let corrections: Vec<f32> = classes()
-            .enumerate()
-            .map(|(place, other)| match place > 0 && other == class {
-                true => EXCLUDED,
-                false => -self.expected_count(other).ln() as f32,
-            })
-            .collect();
-        (g.stack(scores) + g.input(&corrections)).cross_entropy(0)
+    pub fn sample<'g>(&self, g: &'g Graph, seed: u64) -> Sample<'g> {
+        let classes: Vec<u32> = (0..self.samples).map(|number| self.draw(seed, number)).collect();
+        let columns = g.stack(classes.iter().map(|&class| self.weight.lookup(g, class))).t();
+        let corrections = self.corrections(g, &classes);
+        Sample { classes, columns, corrections }
+    }
+
+    /// The sum of the losses of a sequence of vectors and their classes against a sample; 0 for an empty sequence.
+    #[track_caller]
+    #[must_use]
+    pub fn loss<'g>(&self, sample: &Sample<'g>, xs: impl Values<'g>, classes: &[u32]) -> Value<'g> {
+        let (g, xs) = (sample.columns.graph(), xs.into_vec());
+        let (count, others) = (xs.len(), sample.classes.len());
+        if count != classes.len() {
+            let message = format!("{count} vectors need {count} classes, found {}", classes.len());
+            return g.refuse(
+                "sampled softmax",
+                &message,
+                "give one class for each vector",
+                Location::caller(),
+            );
+        }
+        if count == 0 {
+            return g.constant(0.0);
+        }
+        let x = g.stack(xs);
+        let own = g.stack(classes.iter().map(|&class| self.weight.lookup(g, class)));
+        let own = (x * own).sum_rows() + self.corrections(g, classes);
+        let mut scores = x.matmul(sample.columns) + sample.corrections.broadcast([count, others]);
+        let pairs =
+            || classes.iter().flat_map(|class| sample.classes.iter().map(move |other| class == other));
+        if pairs().any(|same| same) {
+            let excluded: Vec<f32> = pairs().map(|same| if same { EXCLUDED } else { 0.0 }).collect();
+            scores = scores + g.input_shaped([count, others], &excluded);
+        }
+        let scores = g.concat_axis(1, [own.reshape([count, 1]), scores]);
+        scores.cross_entropy(g.indices(&vec![0; count])).sum()
+    }
+
+    /// The bias of each class, minus the logarithm of its expected count.
+    #[track_caller]
+    fn corrections<'g>(&self, g: &'g Graph, classes: &[u32]) -> Value<'g> {
+        let counts: Vec<f32> = classes.iter().map(|&class| -self.expected_count(class).ln() as f32).collect();
+        g.concat(classes.iter().map(|&class| self.bias.lookup(g, class))) + g.input(&counts)
     }
 
     /// The negative log-probability of a class among all classes, for evaluation.
@@ -169,7 +232,7 @@ impl SampledSoftmax {
     }
 
     /// The class that a seed draws for a place of the sample.
-    fn sample(&self, seed: u64, place: u32) -> u32 {
+    fn draw(&self, seed: u64, place: u32) -> u32 {
         let mut state = seed;
         state = split_mix(&mut state) ^ u64::from(place);
         let bits = split_mix(&mut state);
@@ -198,7 +261,7 @@ mod tests {
         let mut m = ModuleBuilder::new("m");
         let layer = SampledSoftmax::new(&mut m, "words", 4, 50, 20_000);
         let mut counts = [0u32; 50];
-        (0..layer.samples).for_each(|place| counts[layer.sample(9, place) as usize] += 1);
+        (0..layer.samples).for_each(|place| counts[layer.draw(9, place) as usize] += 1);
         for (class, &count) in counts.iter().enumerate() {
             let expected = layer.expected_count(class as u32);
             assert!(

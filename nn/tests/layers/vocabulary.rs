@@ -36,7 +36,7 @@ fn a_sampled_softmax_is_a_softmax_of_the_label_and_a_sample() {
     let x = row(5, 4);
     let found = lab.eval(|g| {
         let x = g.input(&x);
-        let sampled = [1, 1, 2].map(|seed| layer.loss(x, 11, seed));
+        let sampled = [1, 1, 2].map(|seed| layer.loss(&layer.sample(g, seed), [x], &[11]));
         sampled.into_iter().chain([layer.full_loss(x, 11)]).collect()
     });
     assert_eq!(found[0], found[1], "equal seeds draw equal samples");
@@ -52,4 +52,21 @@ fn a_sampled_softmax_is_a_softmax_of_the_label_and_a_sample() {
     for sampled in &found[..3] {
         assert!((sampled[0] - ((own.exp() + others).ln() - own)).abs() < 0.15, "{}", sampled[0]);
     }
+}
+
+#[test]
+fn the_sampled_loss_of_a_sequence_is_the_sum_of_its_losses() {
+    let (lab, layer) = Lab::with(|m| SampledSoftmax::new(m, "s", 4, 300, 20));
+    let rows = [row(1, 4), row(2, 4), row(3, 4)];
+    let found = lab.eval(|g| {
+        let sample = layer.sample(g, 5);
+        let xs = rows.each_ref().map(|row| g.input(row));
+        let classes = [0, 11, 299];
+        let alone = xs.iter().zip(classes).map(|(&x, class)| layer.loss(&sample, [x], &[class]));
+        let none: [autobatch_ir::Value<'_>; 0] = [];
+        let together = [layer.loss(&sample, xs, &classes), layer.loss(&sample, none, &[])];
+        together.into_iter().chain(alone).collect()
+    });
+    close(&found[0], &[found[2..].iter().map(|loss| loss[0]).sum()]);
+    close(&found[1], &[0.0]);
 }
