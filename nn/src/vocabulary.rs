@@ -154,7 +154,7 @@ pub struct Sample<'g> {
     classes: Vec<u32>,
     /// The rows of the weight as columns.
     columns: Value<'g>,
-    /// What is added to the score of each class: its bias, and the logarithm of its expected count, subtracted.
+    /// The addend of the score of each class: its bias, minus the logarithm of its expected count.
     corrections: Value<'g>,
 }
 

@@ -2,6 +2,7 @@
 
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::types::f32;
 use autobatch_ir::{Graph, ModuleBuilder, Weights};
 use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
@@ -27,7 +28,16 @@ fn products_of_two_values_match_the_reference_bit_for_bit() {
     };
     let sizes = if cfg!(miri) { &SIZES[..4] } else { SIZES };
     for &(rows, inner, columns) in sizes {
-        let module = ModuleBuilder::new("values").build().expect("an empty module");
+        let mut m = ModuleBuilder::new("values");
+        // Products of transposes, of which one is a result besides and another is added to something.
+        let ports = [[rows, inner], [inner, rows], [inner, columns], [columns, inner]].map(f32);
+        let turned = m.cell("turned", ports, |_, [a, a_turned, b, b_turned]| {
+            let (left, right) = (a_turned.t(), b_turned.t());
+            let also_read = a.t();
+            let both = also_read.t().matmul(right) + (also_read * 0.5).t().matmul(right);
+            [left.matmul(b), a.matmul(right), left.matmul(right), right, both]
+        });
+        let module = m.build().expect("a sound module");
         let weights = Weights::init(&module, 1);
         let graph = Graph::new(&module);
         let common = random(inner * columns);
@@ -39,6 +49,9 @@ fn products_of_two_values_match_the_reference_bit_for_bit() {
             let right = graph.input(&random(inner * columns)).reshape([inner, columns]);
             let vector = graph.input(&random(inner));
             values.extend([left.matmul(right), left.matmul(common), left.matmul(vector)].map(|v| v.id()));
+            let [left_turned, right_turned] = [left, right].map(|value| value.t());
+            let made = graph.call(turned, [left, left_turned, right, right_turned]);
+            values.extend(made.map(|value| value.id()));
         }
         graph.check().expect("the graph is well typed");
         let values: Vec<_> = values.into_iter().flatten().collect();

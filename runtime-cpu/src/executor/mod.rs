@@ -9,6 +9,7 @@ mod clock;
 mod counters;
 mod error;
 mod executed_prefix;
+mod factors;
 mod folds;
 mod footprint;
 mod gradients;

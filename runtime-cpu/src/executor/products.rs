@@ -2,13 +2,13 @@
 //!
 //! Operand rows are read from their fields, and results are written to the location of their register.
 
+use super::factors::Factor;
 use super::program::{Chain, MAX_PARTS, RegisterLocation};
 use super::tile::{Strip, Tile};
 use crate::kernels::{
     Matrix, Product, RowNumbers, Rows, RowsMut, RowsPart, Scratch, Start, multiply_unchecked,
 };
 use autobatch_ir::plan::{ProdInit, StepOperand, View};
-use autobatch_ir::types::Type;
 
 impl Tile<'_> {
     pub(super) fn prod(
@@ -80,16 +80,16 @@ impl Tile<'_> {
 
     /// Multiplies two values of each lane. One product computes all rows if lanes share the right value and are
     /// contiguous.
-    pub(super) fn multiply(&self, a: View, a_ty: Type, b: View, dst: View, scratch: &mut Scratch) {
-        let k = a_ty.shape.width();
-        let rows = a.width as usize / k;
+    pub(super) fn multiply(&self, left: Factor, right: Factor, dst: View, scratch: &mut Scratch) {
+        let k = left.columns();
+        let rows = left.view.width as usize / k;
         let columns = dst.width as usize / rows;
-        let (from, right, to) = (self.strip(a), self.strip(b), self.strip(dst));
+        let (from, other, to) = (self.strip(left.view), self.strip(right.view), self.strip(dst));
         let dense = |strip: Strip, view: View| strip.stride == view.width as usize;
-        let (lanes, rows) = match right.stride == 0 && dense(from, a) && dense(to, dst) {
-            true => (1, rows * self.lanes.len()),
-            false => (self.lanes.len(), rows),
-        };
+        let is_one = other.stride == 0 && !left.is_turned && dense(from, left.view) && dense(to, dst);
+        let (lanes, rows) = if is_one { (1, rows * self.lanes.len()) } else { (self.lanes.len(), rows) };
+        // A vector on the right is a column.
+        let width = if right.is_turned { right.width() } else { columns };
         for lane in 0..lanes {
             // SAFETY: the contract of the tile: the values of a lane have the size of their types, and the result belongs
             // to the lane and overlaps no operand.
@@ -97,11 +97,19 @@ impl Tile<'_> {
                 let value = |strip: Strip, floats: usize| {
                     std::slice::from_raw_parts(strip.base.wrapping_add(lane * strip.stride), floats)
                 };
-                let left = Matrix::new(value(from, rows * k), k, rows, k);
-                let right = Matrix::new(value(right, k * columns), columns, k, columns);
+                let a = value(from, rows * k);
+                let a = match left.is_turned {
+                    true => Matrix::new(a, left.width(), k, rows).transposed(),
+                    false => Matrix::new(a, k, rows, k),
+                };
+                let b = value(other, k * columns);
+                let b = match right.is_turned {
+                    true => Matrix::new(b, width, columns, k).transposed(),
+                    false => Matrix::new(b, width, k, columns),
+                };
                 let base = to.base.wrapping_add(lane * to.stride);
                 let out = RowsMut::from_raw(base, rows * columns, columns);
-                multiply_unchecked(self.step.isa, left, right, out, false, scratch);
+                multiply_unchecked(self.step.isa, a, b, out, false, scratch);
             }
         }
     }

@@ -5,7 +5,9 @@
 //! result of the kernel is written directly to the result's rows. Intermediate results of an elementwise stage share
 //! memory when their lifetimes are disjoint, and hold one block of rows instead of a tile.
 
+use super::factors::{Factor, Turned, turned};
 use super::register_uses::{read_by_rows, result_uses};
+use autobatch_ir::graph::Op;
 use autobatch_ir::plan::{
     Code, Instr, Kernel, ListSource, ParamPort, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
     WordLimit,
@@ -115,6 +117,12 @@ pub(super) enum Task {
         chains: Vec<Chain>,
     },
     Map(MapStage),
+    /// The product of two values.
+    Multiply {
+        left: Factor,
+        right: Factor,
+        dst: View,
+    },
     /// The stage of the kernel with this number: a row op, a fold or a lookup.
     Stage(usize),
 }
@@ -150,8 +158,9 @@ impl Program {
     /// [`fill_constants`](Self::fill_constants) makes them later.
     pub(super) fn new(kernel: &Kernel, direct: bool) -> Self {
         let mut builder = Builder::new(kernel, direct);
-        let tasks =
-            kernel.stages.iter().enumerate().map(|(number, stage)| builder.task(number, stage)).collect();
+        let turned = turned(kernel);
+        let stages = kernel.stages.iter().enumerate();
+        let tasks = stages.filter_map(|(number, stage)| builder.task(number, stage, &turned)).collect();
         let row_floats = builder.row_floats.max(1);
         let bytes = (builder.weight_floats * 4 / WEIGHT_PART).clamp(TILE_BYTES, MAX_TILE_BYTES);
         let fit = bytes / 4 / row_floats / TILE_STEP * TILE_STEP;
@@ -276,8 +285,9 @@ impl Builder {
         at
     }
 
-    fn task(&mut self, number: usize, stage: &Stage) -> Task {
-        match stage {
+    /// The task of a stage; none of a transpose that products read as a view.
+    fn task(&mut self, number: usize, stage: &Stage, turned: &Turned) -> Option<Task> {
+        Some(match stage {
             Stage::Prod { dst, rows, init, parts } => {
                 let (rows_of_value, width) = (*rows as usize, dst.width as usize);
                 let k = parts.iter().map(|p| p.source.width as usize).sum::<usize>() / rows_of_value;
@@ -291,6 +301,12 @@ impl Builder {
                 self.weight_floats += elements;
                 self.work += if slope.is_some() { 4 } else { 2 } * elements;
                 Task::Stage(number)
+            }
+            Stage::Row { op: Op::Transpose(_), dsts, .. } if turned.contains_key(&dsts[0]) => return None,
+            Stage::Row { op: Op::Matmul, sources, dsts } => {
+                let [left, right] = [0, 1].map(|place| Factor::of(turned, sources[place]));
+                self.work += 2 * left.columns() * dsts[0].width as usize;
+                Task::Multiply { left, right, dst: dsts[0] }
             }
             other => {
                 self.work += match other {
@@ -321,7 +337,7 @@ impl Builder {
                 };
                 Task::Stage(number)
             }
-        }
+        })
     }
 
     /// Groups parts that use successive rows of one weight, up to [`MAX_PARTS`] each.

@@ -14,9 +14,6 @@ use autobatch_ir::types::Type;
 
 impl Tile<'_> {
     pub(super) fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut StageScratch) {
-        if let (Op::Matmul, [dst], [left, (right, _)]) = (op, dsts, sources) {
-            return self.multiply(left.0, left.1, *right, *dst, &mut space.scratch);
-        }
         if let ([dst], [(view, ty), rest @ ..]) = (dsts, sources) {
             let elements = |view: View, ty: Type| {
                 let Strip { base, stride } = self.strip(view);

@@ -235,6 +235,9 @@ impl<'a> Tile<'a> {
                     self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch);
                 }
                 Task::Map(stage) => self.map(stage),
+                Task::Multiply { left, right, dst } => {
+                    self.multiply(*left, *right, *dst, &mut space.scratch);
+                }
                 Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space, &mut attentions),
             }
         }

@@ -4,13 +4,14 @@
 //!
 //! **Speed.** The rows of `b` serve as panels directly; loads in the last panel are limited to existing columns. A
 //! transposed `b` is packed first, which costs as much as one register tile, and multiplied as packed weights. If
-//! packing is impossible, blocks of its columns are copied into scratch.
+//! packing is impossible, blocks of its columns are copied into scratch. A transposed `a` is packed tile by tile, as in a weight
+//! gradient: neighbouring rows of the product are neighbours in memory.
 
 use std::ptr;
 
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
-use super::kernel_set::{GATHERED_ROW, K_BLOCK, KernelSet, MAX_ROWS};
+use super::kernel_set::{GATHERED_ROW, K_BLOCK, KernelSet, MAX_ROWS, MAX_STEP};
 use super::memory::Scratch;
 use super::pack::{Matrix, PackedWeights};
 use super::product::{BLOCK_ROWS, Product, RowsPart, Start, share};
@@ -20,8 +21,12 @@ use super::tile::{Prefetch, Tile};
 /// The number of columns of a transposed `b` that are copied at once, and the row distance of the copy.
 const COPIED_COLUMNS: usize = 64;
 
+/// The floats of the rows of `a` of one tile, gathered or packed.
+const TILE_FLOATS: usize = K_BLOCK * MAX_STEP;
+const _: () = assert!(MAX_ROWS * GATHERED_ROW <= TILE_FLOATS);
+
 /// The most floats of scratch space that a product needs, beside the packed form of a transposed `b`.
-pub(crate) const PRODUCT_SCRATCH_FLOATS: usize = MAX_ROWS * GATHERED_ROW + K_BLOCK * COPIED_COLUMNS;
+pub(crate) const PRODUCT_SCRATCH_FLOATS: usize = TILE_FLOATS + K_BLOCK * COPIED_COLUMNS;
 // Products with gathered rows need less.
 const _: () = assert!(BLOCK_ROWS * GATHERED_ROW <= PRODUCT_SCRATCH_FLOATS);
 
@@ -69,7 +74,7 @@ pub unsafe fn multiply_unchecked(
     let kernels = KernelSet::of(isa);
     let tiles = a.rows().div_ceil(kernels.rows);
     let buffer = scratch.floats(PRODUCT_SCRATCH_FLOATS);
-    let (gathered, copied) = buffer.split_at_mut(MAX_ROWS * GATHERED_ROW);
+    let (gathered, copied) = buffer.split_at_mut(TILE_FLOATS);
     let mut first_k = 0;
     // An empty chain still writes its start, in one iteration with `k == 0`.
     loop {
@@ -77,8 +82,17 @@ pub unsafe fn multiply_unchecked(
         let mut row = 0;
         for tile in 0..tiles {
             let height = share(a.rows(), tiles, tile);
-            for i in 0..height {
-                a.copy_row(row + i, first_k, &mut gathered[i * GATHERED_ROW..][..k]);
+            if a.is_transposed() {
+                let pack = if kernels.step < MAX_STEP {
+                    Matrix::pack_rows::<{ MAX_STEP / 2 }>
+                } else {
+                    Matrix::pack_rows::<MAX_STEP>
+                };
+                pack(&a, row..row + height, first_k, &mut gathered[..k * kernels.step]);
+            } else {
+                for i in 0..height {
+                    a.copy_row(row + i, first_k, &mut gathered[i * GATHERED_ROW..][..k]);
+                }
             }
             let mut start = [ptr::null::<f32>(); MAX_ROWS];
             if first_k > 0 || accumulate {
@@ -101,8 +115,9 @@ pub unsafe fn multiply_unchecked(
                 column: 0,
                 columns: 0,
             };
+            let run = if a.is_transposed() { run_packed_tile } else { run_row_tile };
             // SAFETY: rows of `a` were gathered; `b` has rows first_k..first_k + k; the caller guarantees the result.
-            unsafe { run_row_tile(kernels, height, shape, &b, first_k, copied) };
+            unsafe { run(kernels, height, shape, &b, first_k, copied) };
             row += height;
         }
         first_k += k;
@@ -184,5 +199,38 @@ unsafe fn run_row_tile(
         // SAFETY: the panels are whole, or the function reads existing columns only.
         unsafe { function(&tile) };
         column += tile.columns;
+    }
+}
+
+/// Computes all columns of one tile of packed rows, over the rows of `b` from `first_k` on.
+///
+/// # Safety
+/// Apart from `b` and the columns, `tile` satisfies the contract of a transposed tile function of `height` rows.
+unsafe fn run_packed_tile(
+    kernels: &KernelSet,
+    height: usize,
+    mut tile: Tile,
+    b: &Matrix<'_>,
+    first_k: usize,
+    copied: &mut [f32],
+) {
+    for column in (0..b.columns()).step_by(kernels.panel) {
+        (tile.column, tile.columns) = (column, kernels.panel.min(b.columns() - column));
+        let whole = tile.columns == kernels.panel;
+        (tile.b, tile.b_step) = match b.row_slice(first_k, column).filter(|_| whole) {
+            Some((from, stride)) => (from.as_ptr(), stride),
+            // The tile reads a whole panel, whose surplus columns it ignores.
+            None => {
+                for k in 0..tile.k {
+                    b.copy_row(first_k + k, column, &mut copied[k * COPIED_COLUMNS..][..tile.columns]);
+                }
+                (copied.as_ptr(), COPIED_COLUMNS)
+            }
+        };
+        let narrow = tile.columns <= kernels.vector;
+        let function =
+            if narrow { (kernels.narrow_transposed)(height) } else { (kernels.transposed)(height) };
+        // SAFETY: the panel is whole, in `b` or in the copy.
+        unsafe { function(&tile) };
     }
 }

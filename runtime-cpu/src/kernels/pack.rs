@@ -76,6 +76,18 @@ impl<'a> Matrix<'a> {
         }
     }
 
+    /// Packs some rows of a transposed matrix, from column `first` on: column `k` of row `i` moves to `k * STEP + i`.
+    pub(super) fn pack_rows<const STEP: usize>(&self, rows: Range<usize>, first: usize, to: &mut [f32]) {
+        for (k, to) in (first..).zip(to.chunks_exact_mut(STEP)) {
+            let from = &self.data[k * self.stride + rows.start..];
+            // A copy of constant length is a few moves. Tiles ignore its surplus rows.
+            match from.first_chunk::<STEP>() {
+                Some(from) => to.copy_from_slice(from),
+                None => to[..rows.len()].copy_from_slice(&from[..rows.len()]),
+            }
+        }
+    }
+
     /// The rows from `first` on, `count` of them, of a matrix that is no transpose.
     pub(super) fn rows_from(self, first: usize, count: usize) -> Self {
         Matrix { data: &self.data[first * self.stride..], rows: count, ..self }
