@@ -242,6 +242,7 @@ pub fn other_work(plan: &Plan, step: &Step) -> String {
             }
             Stage::Row { op, .. } | Stage::Seg { op, .. } => parts.push(op.spelling().to_owned()),
             Stage::SegGrad { op, .. } => parts.push(format!("reverse of {}", op.spelling())),
+            Stage::MeanGrad { .. } => parts.push("reverse of list_mean".to_owned()),
             Stage::AttendGrad { op, .. } => {
                 parts.push(format!("reverse of {}, for queries", op.spelling()));
             }

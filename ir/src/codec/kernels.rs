@@ -71,6 +71,7 @@ coded! { enum Stage, 3 words:
     6 = AttendGrad { op, query, keys, values, dy, dst, reader };
     7 = AttendPull { op, key, value, readers, key_dst, value_dst };
     8 = LabelLoss { param, x, label, dst, log_sum, slope };
+    9 = MeanGrad { list, dy, dst };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
 coded! { struct ProductPart, 7 words: source, param, row, col, transposed }

@@ -284,6 +284,7 @@ fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
             port_values(*readers).saturating_mul(2 * (u64::from(key.width) + u64::from(value.width)))
         }
         Stage::Lookup { .. } => 0,
+        Stage::MeanGrad { dst, .. } => rows.saturating_mul(u64::from(dst.width)),
         Stage::LabelLoss { param, slope, .. } => {
             let elements = plan.kernel(step).params[param.index()].shape.elements() as u64;
             rows.saturating_mul(2 * elements * if slope.is_some() { 2 } else { 1 })

@@ -210,6 +210,8 @@ pub enum Stage {
     /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. Per list, a register of
     /// edges in `dsts` takes the gradients of its values, if they are needed.
     SegGrad { op: Op, lists: Vec<RegId>, elements: Vec<Type>, dy: View, dsts: Vec<Option<RegId>> },
+    /// The gradient of the mean of a list port, which is the same for all its values: `dst = dy / max(length, 1)`.
+    MeanGrad { list: RegId, dy: View, dst: View },
     /// The reverse of an attention, `Attend` or `GraphAttend`, for its query. `keys` and `values` are list ports, `dy` is the
     /// gradient of the result. `dst` takes the gradient of the query, `reader` the row that [`AttendPull`](Self::AttendPull)
     /// reads: the query, `dy` and the numbers that [`attend_grad`](super::row_ops::attend_grad) adds. Either may be absent.
@@ -273,7 +275,7 @@ impl Stage {
                 };
                 query.iter().copied().chain(lists.iter().flat_map(views)).collect()
             }
-            Self::SegGrad { dy, .. } => vec![*dy],
+            Self::SegGrad { dy, .. } | Self::MeanGrad { dy, .. } => vec![*dy],
             Self::AttendGrad { query, dy, .. } => vec![*query, *dy],
             Self::AttendPull { key, value, .. } => vec![*key, *value],
             Self::Lookup { index, .. } => vec![*index],
@@ -285,7 +287,10 @@ impl Stage {
     #[must_use]
     pub fn writes(&self) -> Vec<View> {
         match self {
-            Self::Prod { dst, .. } | Self::Seg { dst, .. } | Self::Lookup { dst, .. } => vec![*dst],
+            Self::Prod { dst, .. }
+            | Self::Seg { dst, .. }
+            | Self::MeanGrad { dst, .. }
+            | Self::Lookup { dst, .. } => vec![*dst],
             Self::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
             Self::Row { dsts, .. } => dsts.clone(),
             Self::SegGrad { .. } => Vec::new(),
@@ -334,6 +339,7 @@ impl Kernel {
             Stage::Prod { .. }
             | Stage::Seg { .. }
             | Stage::SegGrad { .. }
+            | Stage::MeanGrad { .. }
             | Stage::AttendGrad { .. }
             | Stage::AttendPull { .. }
             | Stage::Lookup { .. }

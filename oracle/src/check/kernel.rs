@@ -78,7 +78,10 @@ impl Execute<'_> {
                 let seq = self.terms.whole(Term::Fold(*op, query, lists), dst.width as usize);
                 self.write(*dst, seq);
             }
-            Stage::SegGrad { .. } | Stage::AttendGrad { .. } | Stage::AttendPull { .. } => {
+            Stage::SegGrad { .. }
+            | Stage::MeanGrad { .. }
+            | Stage::AttendGrad { .. }
+            | Stage::AttendPull { .. } => {
                 for dst in stage.writes() {
                     let seq = self.terms.whole(Term::Port(NOTHING), dst.width as usize);
                     self.write(dst, seq);

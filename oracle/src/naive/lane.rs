@@ -5,7 +5,7 @@ use super::error::zeros;
 use autobatch_ir::numeric::label_loss;
 use autobatch_ir::numeric::product::{self, prod_chain};
 use autobatch_ir::plan::row_ops::{
-    Noise, Scratch, attend_grad, attend_pull, map_element, row_op, seg_grad, seg_op,
+    Noise, Scratch, attend_grad, attend_pull, map_element, mean_grad, row_op, seg_grad, seg_op,
 };
 use autobatch_ir::plan::{
     Instr, Kernel, ListSource, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
@@ -119,6 +119,11 @@ impl Lane {
                     self.set(*dst, bytemuck::cast_slice(&result));
                 }
                 Stage::SegGrad { .. } => self.fold_gradient(stage),
+                Stage::MeanGrad { list, dy, dst } => {
+                    let mut made = vec![0f32; dst.width as usize];
+                    mean_grad(self.lists[list.index()].len(), self.floats(*dy), &mut made);
+                    self.set(*dst, bytemuck::cast_slice(&made));
+                }
                 Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {
                     let [keys, values] = [*keys, *values].map(|port| self.list(&ListSource::Port(port)));
                     let width = |view: &Option<View>| view.map_or(0, |view| view.width as usize);

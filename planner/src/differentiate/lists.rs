@@ -1,7 +1,8 @@
 //! Derivative rules of folds over lists.
 //!
 //! A list that is made inside the kernel is a number of views, and its fold is elementwise arithmetic. The length of a list
-//! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each. The
+//! port is not known. Sums and means contribute the same row to all their values; other folds have a stage that gives a row to
+//! each. The
 //! keys and values of attention pull their gradients from the nodes that attend to them ([`pulls`](super::pulls)).
 
 use super::deriver::{Deriver, Partial, PendingPull, PortUse, Refused, SCALAR, floats, matrix, number, sub};
@@ -28,6 +29,13 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
     {
         let query = this.b.one_view(query.clone());
         return Ok(attention(this, at, query, dy, [(*keys, *key), (*values, *value)]));
+    }
+    if let (Op::ListFold(ListFold::Mean), [Value::List(ListSource::Port(list), element)]) =
+        (at.op, &at.operands[..])
+    {
+        let dst = this.b.temp(*element);
+        this.b.stages.push(Stage::MeanGrad { list: *list, dy, dst });
+        return Ok(vec![Partial::Port(vec![PortUse::Shared(Value::Pieces(vec![dst], *element))])]);
     }
     if let Some(partials) = through_ports(this, at, dy) {
         return Ok(partials);

@@ -47,6 +47,7 @@ impl Work {
                 Stage::Seg { elements, .. } | Stage::SegGrad { elements, .. } => {
                     work.add(Class::Fold, 0, elements.iter().map(|ty| ty.shape.elements() as u64).sum());
                 }
+                Stage::MeanGrad { dst, .. } => work.add(Class::Fold, 0, u64::from(dst.width)),
                 Stage::AttendGrad { query: one, dy: other, .. }
                 | Stage::AttendPull { key: one, value: other, .. } => {
                     work.add(Class::Fold, 0, u64::from(one.width) + u64::from(other.width));

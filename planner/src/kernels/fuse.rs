@@ -154,6 +154,7 @@ pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
             ListSource::Views(_) => None,
         })),
         Stage::SegGrad { lists, .. } => views.extend(lists.iter().copied().map(port)),
+        Stage::MeanGrad { list, .. } => views.push(port(*list)),
         Stage::AttendGrad { keys, values, .. } => views.extend([*keys, *values].map(port)),
         Stage::AttendPull { readers, .. } => views.push(port(*readers)),
         _ => {}
@@ -271,6 +272,7 @@ fn registers(stage: &mut Stage) -> Vec<&mut RegId> {
         Stage::SegGrad { lists, dy, dsts, .. } => {
             lists.iter_mut().chain([&mut dy.reg]).chain(dsts.iter_mut().flatten()).collect()
         }
+        Stage::MeanGrad { list, dy, dst } => vec![list, &mut dy.reg, &mut dst.reg],
         Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {
             let views = [query, dy].into_iter().chain(dst).chain(reader).map(register);
             views.chain([keys, values]).collect()

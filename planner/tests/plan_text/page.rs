@@ -20,7 +20,7 @@ const SETTINGS: [(&str, usize, &str, &str); 4] = [
     ("memory", 1, HEAD, TAIL),
     (
         "stage",
-        8,
+        9,
         "bind words 0 floats 0 kernel k0 f (%0: f32[4], %1: f32[4], %2: list f32[4], %3: list f32[1], %4: u32) \
          [@0: f32[8,6], @1: f32[6], @2: f32[9,4]] { temp %5: f32[6], %6: f32[4], %7: f32[2,4], %8: f32[2,6], \
          %9: f32, %10: i32[4] edges %11: list f32[4] ",

@@ -12,6 +12,7 @@ use crate::kernels::{
     PackedLists, StageSpace, Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
 };
 use autobatch_ir::graph::{ListFold, Op};
+use autobatch_ir::plan::row_ops::mean_grad;
 use autobatch_ir::plan::{List, ListSource, RegId, Stage, StepOperand, View};
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -258,6 +259,23 @@ impl<'a> Tile<'a> {
             items.iter_mut().for_each(Vec::clear);
         }
         space.lists = items.map(recycled);
+    }
+
+    /// Divides the gradients of means by the lengths of their lists.
+    pub(super) fn mean_gradient(&self, list: RegId, dy: View, dst: View, space: &mut StageScratch) {
+        let (from, to, width) = (self.strip(dy), self.strip(dst), dst.width as usize);
+        let [items, _] = &mut space.lists;
+        let mut values = recycled::<_, &[f32]>(std::mem::take(items));
+        for row in 0..self.lanes.len() {
+            values.clear();
+            self.list_items(&ListSource::Port(list), row, width, &mut values);
+            // SAFETY: the contract of the tile; the result belongs to the lane and is no operand of the stage.
+            unsafe {
+                let dy = from_raw_parts(from.base.add(row * from.stride), width);
+                mean_grad(values.len(), dy, from_raw_parts_mut(to.base.add(row * to.stride), width));
+            }
+        }
+        *items = recycled(values);
     }
 
     /// The destination of a lane's edges and their number of floats; empty if the plan does not use them.

@@ -332,7 +332,7 @@ impl Builder {
                         self.item_work.push((*readers, 4 * (key.width + value.width) as usize));
                         20 * (key.width + value.width) as usize
                     }
-                    Stage::Lookup { dst, .. } => dst.width as usize,
+                    Stage::Lookup { dst, .. } | Stage::MeanGrad { dst, .. } => dst.width as usize,
                     Stage::Prod { .. } | Stage::Map { .. } | Stage::LabelLoss { .. } => 0,
                 };
                 Task::Stage(number)

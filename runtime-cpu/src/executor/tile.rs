@@ -339,6 +339,7 @@ impl<'a> Tile<'a> {
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts, space),
             Stage::Seg { .. } => self.seg(stage, space, attentions),
             Stage::SegGrad { .. } => self.fold_gradient(stage, space),
+            Stage::MeanGrad { list, dy, dst } => self.mean_gradient(*list, *dy, *dst, space),
             Stage::AttendGrad { .. } => self.attention_gradient(stage, space, attentions),
             Stage::AttendPull { .. } => self.pull(stage, space, attentions),
             Stage::Lookup { param, index, dst } => self.lookup(param.index(), *index, *dst),

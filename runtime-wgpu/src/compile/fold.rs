@@ -5,7 +5,7 @@ use super::step::Lanes;
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::plan::{ListSource, Stage, View};
+use autobatch_ir::plan::{ListSource, RegId, Stage, View};
 use autobatch_shaders::{
     ATTEND, ATTEND_GRAD, ATTEND_PULL, GRAPH_ATTEND, GRAPH_ATTEND_GRAD, GRAPH_ATTEND_PULL, SEG_FOLD,
     SEG_FOLD_GRAD, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD,
@@ -18,6 +18,9 @@ const fn number(fold: ListFold) -> u32 {
         ListFold::Max => 2,
     }
 }
+
+/// The number of the gradient of a mean in one row for all its values.
+const SHARED_MEAN: u32 = 3;
 
 /// A kind of attention.
 struct Kind {
@@ -108,6 +111,19 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
         }
         _ => Ok(()),
     }
+}
+
+/// Adds the segment of the gradient of a mean, one row for all its values.
+pub(super) fn lower_mean_gradient(
+    lanes: &mut Lanes<'_, '_>,
+    port: RegId,
+    dy: View,
+    dst: View,
+) -> Result<(), GpuError> {
+    let mut record = Record::new(&[dy.width, SHARED_MEAN]);
+    list(lanes, &mut record, &ListSource::Port(port))?;
+    record.all(&lanes.address(dy)).all(&lanes.address(dst));
+    lanes.segment(Program::Fixed(SEG_FOLD_GRAD), &record, dy.width)
 }
 
 /// Adds the segment of the reverse of attention for queries.

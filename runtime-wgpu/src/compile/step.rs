@@ -218,6 +218,7 @@ impl Lanes<'_, '_> {
             Stage::Row { op, sources, dsts } => row::lower(self, *op, sources, dsts),
             Stage::Seg { .. } => fold::lower(self, stage),
             Stage::SegGrad { .. } => fold::lower_gradient(self, stage),
+            Stage::MeanGrad { list, dy, dst } => fold::lower_mean_gradient(self, *list, *dy, *dst),
             Stage::AttendGrad { .. } => fold::lower_attention_gradient(self, stage),
             Stage::AttendPull { .. } => fold::lower_pull(self, stage),
             Stage::Lookup { param, index, dst } => self.lookup(unit, *param, *index, *dst),

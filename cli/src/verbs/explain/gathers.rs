@@ -126,7 +126,13 @@ impl Gather {
 /// The reason of a list operand. A step of the reverse that does not differentiate a list sums up gradients.
 fn list_reason(plan: &Plan, number: usize) -> Reason {
     let differentiates = |stage: &Stage| {
-        matches!(stage, Stage::SegGrad { .. } | Stage::AttendGrad { .. } | Stage::AttendPull { .. })
+        matches!(
+            stage,
+            Stage::SegGrad { .. }
+                | Stage::MeanGrad { .. }
+                | Stage::AttendGrad { .. }
+                | Stage::AttendPull { .. }
+        )
     };
     let sums_gradients =
         number >= plan.forward_steps() && !plan.kernel(&plan.steps[number]).stages.iter().any(differentiates);

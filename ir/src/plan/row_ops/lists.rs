@@ -55,6 +55,12 @@ pub fn seg_grad(op: Op, lists: &[&[&[f32]]], dy: &[f32], outs: &mut [&mut [f32]]
     }
 }
 
+/// The gradient of the mean of `count` values for each of them; of none, `dy`.
+pub fn mean_grad(count: usize, dy: &[f32], out: &mut [f32]) {
+    let count = count.max(1) as f32;
+    out.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = scalar::div(dy, count));
+}
+
 /// The elements of the row of a reader of a key and its value; `None` if the op is no attention.
 #[must_use]
 pub fn reader_width(op: Op, [key, value]: [u32; 2]) -> Option<u64> {
@@ -108,10 +114,7 @@ fn fold_grad(fold: ListFold, values: &[&[f32]], dy: &[f32], out: &mut [f32]) {
     let rows = out.chunks_exact_mut(dy.len());
     match fold {
         ListFold::Sum => rows.for_each(|row| row.copy_from_slice(dy)),
-        ListFold::Mean => {
-            let count = values.len() as f32;
-            rows.for_each(|row| row.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = scalar::div(dy, count)));
-        }
+        ListFold::Mean => rows.for_each(|row| mean_grad(values.len(), dy, row)),
         ListFold::Max => {
             let mut winners = vec![0; dy.len()];
             list::argmax(values, &mut winners);

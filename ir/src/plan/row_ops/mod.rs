@@ -13,7 +13,7 @@ mod lists;
 
 pub use crate::numeric::noise::Noise;
 pub use elementwise::{cast_element, has_slope, integer_binary, integer_compare, map_element};
-pub use lists::{Scratch, attend_grad, attend_pull, reader_width, seg_grad, seg_op};
+pub use lists::{Scratch, attend_grad, attend_pull, mean_grad, reader_width, seg_grad, seg_op};
 
 use crate::graph::{Fold, Op, Over};
 use crate::hash::noise_key;

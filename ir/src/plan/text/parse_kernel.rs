@@ -189,7 +189,7 @@ impl Parser<'_> {
     }
 
     fn stage(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let wanted = "prod, map, row, seg, unseg, unattend, pull, lookup, label_loss or return";
+        let wanted = "prod, map, row, seg, unseg, unmean, unattend, pull, lookup, label_loss or return";
         let token = self.cursor.expect(Kind::Word, wanted)?;
         match self.cursor.spelling(token) {
             "prod" => self.prod(kernel),
@@ -197,6 +197,7 @@ impl Parser<'_> {
             "row" => self.row(kernel),
             "seg" => self.seg(kernel),
             "unseg" => self.unseg(kernel),
+            "unmean" => self.unmean(kernel),
             "unattend" => self.unattend(kernel),
             "pull" => self.pull(kernel),
             "lookup" => self.lookup(kernel),
@@ -405,5 +406,5 @@ impl Parser<'_> {
 }
 
 /// The words that begin stages.
-pub(super) const STAGES: [&str; 9] =
-    ["prod", "map", "row", "seg", "unseg", "unattend", "pull", "lookup", "label_loss"];
+pub(super) const STAGES: [&str; 10] =
+    ["prod", "map", "row", "seg", "unseg", "unmean", "unattend", "pull", "lookup", "label_loss"];

@@ -93,6 +93,15 @@ impl Parser<'_> {
         Ok(Stage::SegGrad { op, lists, elements, dy, dsts })
     }
 
+    /// `unmean %8 = %7 over %0`
+    pub(super) fn unmean(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dst = self.view(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        let dy = self.view(kernel)?;
+        self.keyword("over")?;
+        Ok(Stage::MeanGrad { list: self.declared(kernel)?.0, dy, dst })
+    }
+
     /// `unattend %8, none = attend{scale=0.5} %4 over %0, %1 from %7`
     pub(super) fn unattend(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let [dst, reader] = self.two_taken(kernel)?;

@@ -170,6 +170,13 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             out.push_str(" from ");
             view(out, kernel, *dy);
         }
+        Stage::MeanGrad { list, dy, dst } => {
+            out.push_str("  unmean ");
+            view(out, kernel, *dst);
+            out.push_str(" = ");
+            view(out, kernel, *dy);
+            put(out, format_args!(" over {list}"));
+        }
         Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {
             out.push_str("  unattend ");
             taken(out, kernel, &[*dst, *reader]);

@@ -223,6 +223,7 @@ impl Walk<'_> {
             Stage::SegGrad { op, lists, elements, dy, dsts } => {
                 self.fold_gradient(*op, lists, elements, *dy, dsts);
             }
+            Stage::MeanGrad { list, dy, dst } => self.mean_gradient(*list, *dy, *dst),
             Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {
                 self.attention_gradient(*op, *query, [*keys, *values], *dy, [*dst, *reader]);
             }

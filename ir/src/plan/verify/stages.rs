@@ -198,6 +198,14 @@ impl Walk<'_> {
         }
     }
 
+    /// P30
+    pub(super) fn mean_gradient(&mut self, list: RegId, dy: View, dst: View) {
+        let (dtype, width) = (self.read(dy), u64::from(dy.width));
+        self.floats(Rule::Edges, dy, dtype, width);
+        self.list_of_width(Rule::Edges, list, width);
+        self.write_floats(Rule::Edges, Some(dst), width);
+    }
+
     /// P38
     pub(super) fn attention_gradient(
         &mut self,
@@ -211,7 +219,7 @@ impl Walk<'_> {
         for (port, view) in lists.into_iter().zip([query, dy]) {
             let dtype = self.read(view);
             self.floats(Rule::Attention, view, dtype, u64::from(view.width));
-            self.list_of_width(port, u64::from(view.width));
+            self.list_of_width(Rule::Attention, port, u64::from(view.width));
         }
         self.write_floats(Rule::Attention, dst, u64::from(query.width));
         self.write_floats(Rule::Attention, reader, reader_width);
@@ -224,7 +232,7 @@ impl Walk<'_> {
             let dtype = self.read(view);
             self.floats(Rule::Attention, view, dtype, u64::from(view.width));
         }
-        self.list_of_width(readers, reader_width);
+        self.list_of_width(Rule::Attention, readers, reader_width);
         for (dst, view) in dsts.into_iter().zip(item) {
             self.write_floats(Rule::Attention, dst, u64::from(view.width));
         }
@@ -258,14 +266,14 @@ impl Walk<'_> {
     }
 
     /// Verifies a port of lists of floats, each as many.
-    fn list_of_width(&mut self, port: RegId, width: u64) {
+    fn list_of_width(&mut self, rule: Rule, port: RegId, width: u64) {
         let ty = self.kernel.regs[..self.kernel.ports as usize].get(port.index()).map(|reg| reg.ty);
         let fits = |ty: Type| ty.is_list && ty.dtype == DType::F32 && ty.shape.elements() as u64 == width;
         if !ty.is_some_and(fits) {
             let found = ty.map_or_else(|| "no port".to_owned(), |ty| ty.to_string());
             let message =
                 format!("register {} must be a port of lists of {width} floats, found {found}", port.0);
-            self.report(Rule::Attention, message);
+            self.report(rule, message);
         }
     }
 

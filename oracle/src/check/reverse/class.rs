@@ -372,7 +372,7 @@ fn lane_work(stage: &Stage) -> u64 {
         }
         Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => u64::from(dst.width),
         Stage::LabelLoss { x, .. } => 2 * u64::from(x.width),
-        Stage::SegGrad { dy, .. } => u64::from(dy.width),
+        Stage::SegGrad { dy, .. } | Stage::MeanGrad { dy, .. } => u64::from(dy.width),
         Stage::AttendGrad { query: one, dy: other, .. }
         | Stage::AttendPull { key: one, value: other, .. } => {
             2 * (u64::from(one.width) + u64::from(other.width))

@@ -13,6 +13,7 @@ fn is_read_apart(kernel: &Kernel, port: RegId) -> bool {
         Stage::Seg { op: Op::ListFold(ListFold::Sum), .. } => false,
         Stage::Seg { lists, .. } => lists.contains(&ListSource::Port(port)),
         Stage::SegGrad { lists, .. } => lists.contains(&port),
+        Stage::MeanGrad { list, .. } => *list == port,
         Stage::AttendGrad { keys, values, .. } => [*keys, *values].contains(&port),
         Stage::AttendPull { readers, .. } => *readers == port,
         _ => false,
