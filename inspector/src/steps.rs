@@ -199,6 +199,9 @@ pub fn products(kernel: &Kernel, rows: u32) -> String {
             let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / own)).sum();
             Some(format!("{}x{inner}x{}", u64::from(rows) * u64::from(own), dst.width / own))
         }
+        Stage::LabelLoss { param, x, .. } => {
+            Some(format!("{rows}x{}x{}", x.width, kernel.params[param.index()].shape.rows()))
+        }
         _ => None,
     };
     let all: Vec<String> = kernel.stages.iter().filter_map(product).collect();
@@ -212,6 +215,11 @@ pub fn multiply_adds(kernel: &Kernel) -> u64 {
         Stage::Prod { dst, rows, parts, .. } => {
             let inner: u64 = parts.iter().map(|part| u64::from(part.source.width / (*rows).max(1))).sum();
             inner.saturating_mul(u64::from(dst.width))
+        }
+        // Logits, and the slope.
+        Stage::LabelLoss { param, slope, .. } => {
+            let elements = kernel.params[param.index()].shape.elements() as u64;
+            elements.saturating_mul(if slope.is_some() { 2 } else { 1 })
         }
         _ => 0,
     };
