@@ -133,9 +133,9 @@ impl Group {
 /// let words = SampledSoftmax::new(&mut m, "words", 16, 50_000, 512);
 /// let g = Graph::new(&m.build()?);
 /// let sample = words.sample(&g, 1); // the number of the step
-/// for sentence in [&[7, 1234][..], &[49_999]] {
+/// for (number, sentence) in [&[7, 1234][..], &[49_999]].into_iter().enumerate() {
 ///     let states: Vec<_> = sentence.iter().map(|_| g.input(&[0.5; 16])).collect();
-///     g.loss("sentence", words.loss(&sample, states, sentence));
+///     g.loss(&format!("sentence {number}"), words.loss(&sample, states, sentence));
 /// }
 /// # g.finish().map(|_| ())
 /// # }

@@ -2,6 +2,7 @@
 
 use super::{Results, index_value};
 use crate::random::act::Act;
+use crate::random::kit::{ROWS, WEIGHT};
 use crate::random::recipe::Step;
 use crate::random::stage::{Bounded, Stage};
 use autobatch_ir::graph::{Fold, Over};
@@ -88,6 +89,15 @@ fn loss<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
             let (x, bound) = stage.vector(step, 0);
             let wide = 2.0 * bound + log_width;
             match step.act {
+                Act::PickNegLogSoftmax if step.size / 16 % 3 == 1 => {
+                    let (rows, count) = match step.size % 2 {
+                        0 => (stage.kit.table.as_param(), ROWS),
+                        _ => (stage.kit.square, width),
+                    };
+                    let label = stage.index(step, count);
+                    let score = bound * WEIGHT * width as f64;
+                    (x.label_loss(rows, label), 2.0 * score + (count as f64).ln())
+                }
                 Act::PickNegLogSoftmax => {
                     let label = stage.index(step, width);
                     (x.cross_entropy(label), wide)
