@@ -9,7 +9,7 @@
 //!                  slope[k] = chain over its v from slope[k] * scale: fma(e[v], W[v][k], acc)
 //! loss = log(total) - (logit[label] - top)   log_sum = top + log(total)   slope[k] = slope[k] / total - W[label][k]
 //! ```
-//! The maximum and the sum of a stripe are those of [`row`](super::row). `slope` is the derivative of the loss with respect to
+//! The maximum and the sum of a stripe are those of [`row`]. `slope` is the derivative of the loss with respect to
 //! `x`. The reverse computes the logits again, and [`gradient`] makes of each the factor of `x` in the gradient of its row.
 
 use super::{Real, product, row};

@@ -199,7 +199,7 @@ impl<'g> Value<'g> {
     }
 
     /// `-log_softmax(W · self)[label]`, where `rows` is `W`: a matrix or a table with one row per label. The loss and gradients of
-    /// [`affine_transposed`](Graph::affine_transposed) and [`cross_entropy`](Self::cross_entropy) but for rounding, without a
+    /// [`affine_transposed`](Self::affine_transposed) and [`cross_entropy`](Self::cross_entropy) but for rounding, without a
     /// number per label in memory: for 10^4 labels and more, such as the words of a language.
     #[track_caller]
     #[must_use]
