@@ -156,6 +156,9 @@ impl BenchArgs {
             ("--dump", self.dump.is_some() && !is_plain),
             ("--phases", self.phases && !is_plain),
             ("--device", self.device.is_some() && !is_plain && measurement != "host"),
+            ("--memory-limit", self.step.memory_limit.is_some() && measurement == "latency"),
+            // Other measurements execute plans and make no update.
+            ("--sparse-rows", self.step.sparse_rows && !is_plain && !is_sweep),
         ];
         match options.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(BenchError::Unused { option, measurement: measurement.to_owned() }),

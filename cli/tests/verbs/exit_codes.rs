@@ -76,6 +76,11 @@ fn invalid_options_are_rejected_before_any_work() {
         (&["sweep", "treelstm", "--dump", "x"], "unexpected argument '--dump'"),
         (&["bench", "treelstm", "--batch", "1,2"], "a second number of --batch is not an option of treelstm"),
         (&["bench", "peak", "treelstm", "--phases"], "--phases is not an option of peak"),
+        (&["bench", "threads", "treelstm", "--sparse-rows"], "--sparse-rows is not an option of threads"),
+        (
+            &["bench", "latency", "names", "--memory-limit", "1GiB"],
+            "--memory-limit is not an option of latency",
+        ),
         (
             &["bench", "peak"],
             "expected the name of a model, optionally after `sweep`, `peak` or `threads`, found `peak`",
