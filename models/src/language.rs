@@ -13,8 +13,8 @@ const LONGEST: usize = 50;
 
 /// Word vectors, an LSTM over them, and the same vectors as the rows of the next word's scores.
 ///
-/// One more row of the table is the end of a sentence, which also begins it. The loss computes no score that it keeps, so its
-/// memory does not depend on the number of words.
+/// One more row of the table is the end of a sentence, which also begins it. The loss keeps no score, so the rows of a step do
+/// not depend on the number of words.
 #[derive(Clone, Copy, Debug)]
 pub struct LanguageModel {
     words: Embedding,

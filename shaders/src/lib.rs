@@ -1,7 +1,7 @@
 //! WGSL templates of the GPU runtime, one for each kind of stage, and the assembly of modules from them.
 //!
 //! A template has holes: lines of the form `//~ name`, which the runtime fills. `memory` gets the bindings and the functions that access them, `numbers` the
-//! arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the constants of a
+//! arguments of a dispatch, `thread` the element of a thread, `lane` the lane of a group, `body` the code of a stage, `shape` the constants of a
 //! tile, `epilogue` a function of the sums of products, `call` its call, and `starts`, `loads`, `puts`, `chains` and `stores` the
 //! lines per element of a tile. `thread_of_group` and `number_of_thread` identify a thread
 //! of a row. A module contains exactly the library functions that it calls (elementwise functions, products, folds of
@@ -151,6 +151,8 @@ pub const TILE_PRODUCT: &str = include_str!("../wgsl/tile_product.wgsl");
 pub const ACCESS: &str = include_str!("../wgsl/access.wgsl");
 /// The head of modules of updates.
 pub const UPDATE_ACCESS: &str = include_str!("../wgsl/update_access.wgsl");
+/// The text of the hole `lane`, for templates with a group per lane.
+pub const LANE: &str = include_str!("../wgsl/lane.wgsl");
 /// The text of the hole `thread`.
 pub const THREAD: &str = include_str!("../wgsl/thread.wgsl");
 

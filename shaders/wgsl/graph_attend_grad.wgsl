@@ -10,11 +10,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= segment.threads {
-        return;
-    }
-    let lane = segment.first + number_of_lane;
+//~ lane
     let count = list_len(10u, lane);
     let heads = r(1u);
     let width = r(2u);

@@ -1,7 +1,7 @@
 // Losses of labels, one group per lane. A stripe of 256 labels at a time, each thread computes logits; then the group folds
 // them, and each thread continues elements of the slope. The logits of a stripe are stored in scratch words of the lane.
 // Record: 0 one, 1 width of a label's row, 2 labels, 3 first word of their rows, 4 storage of the rows, 5 first word of the
-// logits, 6..10 x, 10..14 label, 14..18 loss, 18..23 whether the logarithm of the sum is wanted and where, 23..28 the same of
+// logits of lane 0, 6..10 x, 10..14 label, 14..18 loss, 18..23 whether the logarithm of the sum is wanted and where, 23..28 the same of
 // the slope.
 
 var<workgroup> picked: f32;
@@ -12,16 +12,12 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= segment.threads {
-        return;
-    }
-    let lane = segment.first + number_of_lane;
+//~ lane
     let width = r(1u);
     let labels = r(2u);
     let label = min(ld(row_of(10u, lane)), labels - 1u);
     let x = row_of(6u, lane);
-    let logits = r(5u) + 256u * number_of_lane;
+    let logits = r(5u) + 256u * lane;
     let slope = row_of(24u, lane);
     var top = -infinity();
     var total = 0.0;

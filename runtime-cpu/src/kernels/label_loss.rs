@@ -96,7 +96,7 @@ impl LabelLosses<'_> {
     ///
     /// # Safety
     /// The instruction set is available. `x` has a row for each label. The results have as many rows, each as wide as the
-    /// definition says, and nobody else accesses them; they overlap no operand.
+    /// definition says. They do not overlap operands, and only this call accesses them.
     pub(crate) unsafe fn run(&self, out: &LabelResults<'_>, space: &mut LabelSpace, scratch: &mut Scratch) {
         let Self { isa, rows, width, labels, .. } = *self;
         let lanes = labels.len();
@@ -221,7 +221,7 @@ impl FoldOfStripe<'_> {
     /// Folds the logits of all lanes, keeps those of their labels, and scales the slopes.
     ///
     /// # Safety
-    /// There is a slope for each lane, as wide as a row of a label, that nobody else accesses.
+    /// There is a slope for each lane, as wide as a row of a label. Only this call accesses it.
     #[inline(always)]
     unsafe fn run(
         &self,

@@ -20,6 +20,9 @@ use autobatch_ir::plan::{
 };
 use autobatch_shaders::{LABEL_LOSS, LOOKUP, MOVE};
 
+/// The stripe of labels in `label_loss.wgsl`.
+const _: () = assert!(STRIPE == 256);
+
 /// A step's kernel on a range of its lanes.
 pub(super) struct Lanes<'b, 'a> {
     pub(super) build: &'b mut Build<'a>,
@@ -237,7 +240,9 @@ impl Lanes<'_, '_> {
     ) -> Result<(), GpuError> {
         let stored = self.build.stored(self.step, param);
         let labels = self.kernel.params[param.index()].shape.rows() as u32;
+        // A lane finds its words by its number in the step.
         let logits = self.more_scratch(STRIPE as u64 * u64::from(self.count))?;
+        let logits = logits.wrapping_sub(self.first.wrapping_mul(STRIPE as u32));
         let mut record = Record::new(&[1, x.width, labels, stored.at, stored.kind, logits]);
         for view in [x, label, dst] {
             record.all(&self.address(view));

@@ -1,6 +1,6 @@
 //! The library: declarations by name, and the transitive closure of the ones in a text.
 
-use crate::{EXACT, FUNCTIONS, Joins, NATIVE, Numbers, THREAD, Template};
+use crate::{EXACT, FUNCTIONS, Joins, LANE, NATIVE, Numbers, THREAD, Template};
 use std::collections::BTreeMap;
 
 /// Declarations by name: functions, structs and variables in group memory.
@@ -29,7 +29,7 @@ impl Library {
     /// A module: the head, the library functions that it uses, sorted by name, and the template with its holes filled.
     #[must_use]
     pub fn module(&self, template: Template, memory: &str, holes: &[(&str, &str)]) -> String {
-        let thread = fill(template.text, "thread", THREAD);
+        let thread = fill(&fill(template.text, "lane", LANE), "thread", THREAD);
         let main = holes.iter().fold(thread, |text, (hole, with)| fill(&text, hole, with));
         // The head accesses memory. A template without a head does so itself.
         let main = fill(&main, "memory", memory);

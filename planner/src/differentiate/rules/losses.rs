@@ -65,7 +65,7 @@ impl Deriver<'_> {
                 (Code::Cast(DType::F32), DType::U32, label),
             ];
             for (place, (code, dtype, source)) in (0..).zip(sources) {
-                self.instr_to(sub(factors, place, 1), code, dtype, vec![Source::View(source)]);
+                self.instr_to(sub(factors, place, 1), code, dtype, vec![self.b.view_source(source, 1)]);
             }
             let dy = self.keep(factors);
             let (sum, x) = (ReductionSum::Lgrad, Some(x));
