@@ -17,7 +17,8 @@ use autobatch_tests::agreement::{inputs_of, noise};
 const ROWS: usize = 60;
 
 /// A graph whose shards have few and many rows of weights with several sizes. One weight is so large that an executor sums its
-/// shards in parts if they have many rows. Two cells read another, and blocks of a third overlap in part.
+/// shards in parts if they have many rows. Two cells read another, and blocks of a third overlap in part. Rows of labels are
+/// summed in parts too, and those of a table together with its lookups.
 fn large() -> GraphData {
     let mut m = ModuleBuilder::new("large");
     let w = m.param("w", [150, 530], Init::Glorot(1.0));
@@ -26,6 +27,7 @@ fn large() -> GraphData {
     let t = m.table("t", [40, 260], Init::Uniform(1.0));
     let u = m.param("u", [300, 480], Init::Glorot(1.0));
     let s = m.table("s", [40, 150], Init::Uniform(1.0));
+    let labels = m.param("labels", [900, 150], Init::Glorot(1.0));
     let one = m.cell("one", [f32(150)], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
     let two = m.cell("two", [f32(150), f32(150)], |g, [x, y]| {
         [g.affine([x], w, Some(b)).tanh() * g.affine([y], w, None)]
@@ -46,7 +48,8 @@ fn large() -> GraphData {
         let matrix: Vec<f32> =
             (0..ROWS * 300).map(|i| ((key as usize * 31 + i) as f32 * 0.11).cos()).collect();
         let [fifth] = g.call(many, g.input_shaped([ROWS, 300], &matrix));
-        let terms = [fifth + first.sum(), second.sum(), fourth.logsumexp()];
+        let of_labels = x.label_loss(labels, key * 17 % 900) + (x * 0.5).label_loss(s.as_param(), key % 40);
+        let terms = [fifth + first.sum() + of_labels, second.sum(), fourth.logsumexp()];
         // Some shards do not use some weights.
         let count = if key < 16 { 3 } else { 1 + key as usize % 3 };
         let loss = terms[..count].iter().copied().reduce(|sum, term| sum + term).expect("terms");
