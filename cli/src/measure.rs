@@ -45,6 +45,7 @@ impl Measured {
         let mut parts = vec![format!("{:.4}", self.loss)];
         parts.extend(self.numbers().map(|(name, number)| match name {
             "pearson" | "squared error" => format!("{name} {number:.4}"),
+            "perplexity" => format!("{name} {number:.2}"),
             _ => format!("{name} {:.2} %", 100.0 * number),
         }));
         parts.join("  ")

@@ -142,6 +142,7 @@ fn axis(score: &str) -> Axis {
     match score {
         "pearson" => Axis { quantity: "correlation, from -1 to 1", factor: 1.0 },
         "squared error" => Axis { quantity: "squared error", factor: 1.0 },
+        "perplexity" => Axis { quantity: "perplexity", factor: 1.0 },
         _ => Axis { quantity: "score, %", factor: 100.0 },
     }
 }
