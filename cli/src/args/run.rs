@@ -58,7 +58,7 @@ pub struct RunArgs {
     /// Compare outputs, or training with Adam: the losses of one minibatch per round, and all weights and moments afterwards.
     #[arg(long, value_enum, default_value_t)]
     pub mode: ModeArg,
-    /// Number of measurements of each variant, batched and unbatched.
+    /// Number of measurements of each variant, batched and unbatched; fewer if they take more than 20 s.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Folder for the plan, the graph and the picture, not with `--mode train` [default: no files].

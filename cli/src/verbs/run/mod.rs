@@ -27,7 +27,7 @@ use autobatch_planner::{Planner, Request};
 use report::{Files, Medians, RunResult, Split};
 use std::io::Write;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Runs a model, compares both variants and writes graph, plan and picture.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
@@ -94,11 +94,17 @@ fn open(args: &RunArgs, count: Option<usize>) -> Result<OpenModel, Failure> {
     Ok(opened)
 }
 
+/// No further measurement begins after this time. A model of many words takes a minute for one unbatched step.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Measures both variants alternately.
 fn times(args: &RunArgs, runner: &mut Runner<'_>, single: &Verified<Plan>) -> Result<Medians, Failure> {
     let (mut batched, mut unbatched) = (Vec::new(), Vec::new());
-    let mut bar = Bar::new("run", args.rounds as usize);
+    let (start, mut bar) = (Instant::now(), Bar::new("run", args.rounds as usize));
     for round in 1..=args.rounds {
+        if round > 1 && start.elapsed() > PATIENCE {
+            break;
+        }
         batched.push(runner.step(None)?.times);
         unbatched.push(runner.step(Some(single))?.times);
         bar.advance(&format!("round {round}"));

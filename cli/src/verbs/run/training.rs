@@ -1,7 +1,7 @@
 //! `run --mode train`: trains batched and unbatched, and compares losses, weights and moments bit by bit.
 
-use super::open;
 use super::report::{Medians, Split, print_times};
+use super::{PATIENCE, open};
 use crate::args::RunArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -12,6 +12,7 @@ use autobatch_models::catalogue::{OpenModel, entry};
 use serde_json::json;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The learning rate. It moves the weights far enough to change the losses, and does not let any model diverge.
 const RATE: f64 = 1e-3;
@@ -32,8 +33,11 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
     };
     let instances = opened.workload.instances();
     let (mut times, mut losses, mut same) = ([Vec::new(), Vec::new()], 0, true);
-    let mut bar = Bar::new("run", args.rounds as usize);
+    let (start, mut bar) = (Instant::now(), Bar::new("run", args.rounds as usize));
     for round in 1..=args.rounds as usize {
+        if round > 1 && start.elapsed() > PATIENCE {
+            break;
+        }
         let items = || (round - 1) * batch..round * batch;
         let step = |trainer: &mut Trainer| {
             trainer.step(items(), |g, item| opened.workload.loss(g, item % instances))
@@ -54,6 +58,7 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
     let (one, other) = (numbers(&batched), numbers(&unbatched));
     same &= one.len() == other.len() && one.iter().zip(&other).all(|(one, other)| equal(one, other));
     let trained: usize = one.iter().map(Vec::len).sum();
+    let minibatches = times[0].len();
     let [batched, mut unbatched] = times.map(|times| Split::of(&times));
     unbatched.plan = std::time::Duration::ZERO;
     let times = Medians { unbatched, batched };
@@ -62,14 +67,14 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
     if args.json {
         let document = json!({
             "model": opened.entry.name, "about": opened.entry.about, "mode": "train",
-            "device": args.model.device.to_string(), "instances": batch, "minibatches": args.rounds,
+            "device": args.model.device.to_string(), "instances": batch, "minibatches": minibatches,
             "unbatched_ms": times.unbatched.json(console), "batched_ms": times.batched.json(console),
             "speedup": speed, "per_second": speed.map(|_| per_second),
             "same_bits": same, "losses": losses, "trained": trained,
         });
         writeln!(console, "{document:#}")?;
     } else {
-        let (entry, minibatches) = (opened.entry, plural(args.rounds.into(), "minibatch"));
+        let (entry, minibatches) = (opened.entry, plural(minibatches as u64, "minibatch"));
         writeln!(
             console,
             "{}  {}; trains on {minibatches} of {batch} {}",
