@@ -148,3 +148,35 @@ fn all_executors_reject_an_index_out_of_range_however_it_comes_to_its_table() {
                      instance 0:\n%i = input u32 (#9) %j = call @c(%i) %x = lookup[@t](%j)\noutput \"x\" %x\n";
     assert_eq!(rejections(passed_through), [true; 3]);
 }
+
+#[test]
+fn all_executors_reject_a_place_beyond_the_end_of_the_list_of_its_lane() {
+    let head = "autobatch graph 2\ncell @c(%l: list f32[2], %i: u32) { %r = list_pick(%i, %l) return %r }\n\
+                cell @v(%x: f32[2], %i: u32) { %l = list(%x, %x) %r = list_pick(%i, %l) return %r }\n\
+                graph\n%z = input u32 (#0)\n%b: list f32[2] = list f32[2] ()\n";
+    // The lists of the lanes have 1, 3 and 0 values, or always 2.
+    for (values, place, is_rejected) in
+        [(1, 0, false), (1, 1, true), (3, 2, false), (3, 3, true), (0, 0, true), (3, u32::MAX, true)]
+    {
+        let list = match values {
+            0 => "%l = list f32[2] ()".to_owned(),
+            _ => format!("%l = list({})", vec!["%x"; values].join(", ")),
+        };
+        for (how, index) in [("", format!("#{place}")), ("%j = add(%i, %z) ", "%j".to_owned())] {
+            for callee in ["list_pick({}, %l)", "call @c(%l, {})"] {
+                let pick = callee.replace("{}", &index);
+                let text = format!(
+                    "{head}instance 0:\n%x0 = input f32[2] (#[1.0, 2.0]) %l0 = list(%x0, %x0, %x0, %x0) %o = list_pick(#3, %l0)\n\
+                     instance 1:\n%x = input f32[2] (#[3.0, 4.0]) %i = input u32 (#{place}) {list} {how}%r = {pick}\n\
+                     output \"r\" %r\noutput \"s\" %o\n"
+                );
+                assert_eq!(rejections(&text), [is_rejected; 3], "{text}");
+            }
+            let text = format!(
+                "{head}instance 0:\n%x = input f32[2] (#[1.0, 2.0]) %i = input u32 (#{place}) {how}%r = call @v(%x, {index})\n\
+                 output \"r\" %r\n"
+            );
+            assert_eq!(rejections(&text), [place > 1; 3], "{text}");
+        }
+    }
+}

@@ -47,6 +47,20 @@ fn list_before(at: u32, lane: u32) -> u32 {
     return (lane - segment.first) * mark;
 }
 
+// The sum of the exponentials of an element of the values of a list, relative to their maximum.
+fn exponential_sum(at: u32, lane: u32, element: u32, count: u32, top: f32) -> f32 {
+    var total = 0.0;
+    for (var i = 0u; i < count; i++) {
+        let e = op_exp(ldf(list_item(at, lane, i) + element) - top);
+        if i == 0u {
+            total = e;
+        } else {
+            total = total + e;
+        }
+    }
+    return total;
+}
+
 // The dot product of two rows, by sixteen threads of a group that computes four. All sixteen get the result.
 fn dot_of(x: u32, y: u32, width: u32, local: u32) -> f32 {
     return row_dot(Row(x, y, 0u, width, local % 16u, local, true));

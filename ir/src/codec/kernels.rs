@@ -67,7 +67,7 @@ coded! { enum Stage, 3 words:
     2 = Row { op, sources, dsts };
     3 = Seg { op, query, lists, elements, dst };
     4 = Lookup { param, index, dst };
-    5 = SegGrad { op, lists, elements, dy, dsts };
+    5 = SegGrad { op, query, lists, elements, dy, dsts };
     6 = AttendGrad { op, query, keys, values, dy, dst, reader };
     7 = AttendPull { op, key, value, readers, key_dst, value_dst };
     8 = LabelLoss { param, x, label, dst, log_sum, slope };

@@ -33,18 +33,68 @@ pub fn max<T: Real>(values: &[&[T]], out: &mut [T]) {
 /// first NaN; 0 for an empty list. The derivative of `max` flows to that value.
 #[inline(always)]
 pub fn argmax<T: Real>(values: &[&[T]], out: &mut [u32]) {
-    for (e, result) in out.iter_mut().enumerate() {
-        let mut best = 0;
-        for (i, value) in values.iter().enumerate() {
-            if let (Some(&x), Some(&y)) = (value.get(e), values[best].get(e))
-                && (x > y || (x.is_nan() && !y.is_nan()))
-            {
-                best = i;
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let (mut best, mut winners) = ([T::ZERO; BLOCK], [0; BLOCK]);
+        for (number, value) in values.iter().enumerate() {
+            let Some(value) = value.get(block * BLOCK..) else { continue };
+            for ((best, winner), &x) in best.iter_mut().zip(&mut winners).zip(value) {
+                let wins = number == 0 || x > *best || (x.is_nan() && !best.is_nan());
+                *best = if wins { x } else { *best };
+                *winner = if wins { number as u32 } else { *winner };
             }
         }
-        *result = best as u32;
+        out.copy_from_slice(&winners[..out.len()]);
     }
 }
+
+/// `log(sum e^x)`, element by element: with `m` = [`max`], `m` plus the logarithm of [`sum`] of `e^(x[i] - m)`. An infinite
+/// maximum is the result itself.
+#[inline(always)]
+pub fn logsumexp<T: Real>(values: &[&[T]], out: &mut [T]) {
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let rows = || {
+            values.iter().enumerate().filter_map(|(number, row)| Some((number, row.get(block * BLOCK..)?)))
+        };
+        let (mut tops, mut totals) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
+        for (number, row) in rows() {
+            for (top, &x) in tops.iter_mut().zip(row) {
+                *top = if number == 0 { x } else { top.max(x) };
+            }
+        }
+        for (number, row) in rows() {
+            for ((total, &top), &x) in totals.iter_mut().zip(&tops).zip(row) {
+                let e = x.sub(top).exp();
+                *total = if number == 0 { e } else { total.add(e) };
+            }
+        }
+        for ((result, top), total) in out.iter_mut().zip(tops).zip(totals) {
+            let finite = top.add(total.log());
+            let sum = if top.abs() == T::INFINITY { top } else { finite };
+            *result = if values.is_empty() { T::ZERO } else { sum };
+        }
+    }
+}
+
+/// The reverse of [`logsumexp`] for each value, side by side: `dx = dy * w` with the weights `w` of [`softmax`]; 0 where the
+/// result is -inf, because every element then is.
+#[inline(always)]
+pub fn logsumexp_gradient<T: Real>(tops: &[T], dy: &[T], weights: &mut [T]) {
+    for row in weights.chunks_exact_mut(dy.len().max(1)) {
+        for (dx, (&top, &dy)) in row.iter_mut().zip(tops.iter().zip(dy)) {
+            *dx = if top == T::NEG_INFINITY { T::ZERO } else { dy.mul(*dx) };
+        }
+    }
+}
+
+/// The place in a list of an index, which selects the last value if it is out of range; `None` for an empty list.
+#[inline(always)]
+#[must_use]
+pub fn place_of(index: u32, length: usize) -> Option<usize> {
+    Some((index as usize).min(length.checked_sub(1)?))
+}
+
+/// The elements whose winners or sums are computed together: they are independent, so a kernel uses vectors.
+const BLOCK: usize = 16;
 
 #[inline(always)]
 fn fold<T: Real>(values: &[&[T]], out: &mut [T], op: impl Fn(T, T) -> T) {

@@ -204,12 +204,19 @@ pub enum Stage {
     /// Any op that reads a value as a whole and that no other template executes: row reductions, softmax, losses, matrix
     /// products of values, transposes, picks, dropout. `numeric` defines it. The sources have their types beside them.
     Row { op: Op, sources: Vec<(View, Type)>, dsts: Vec<View> },
-    /// A fold over lists: `ListFold`, `WeightedSum`, `Attend` or `GraphAttend`. The query is that of an attention. The lists are values;
-    /// scores and values; or keys and values. `elements` has the type of each list's elements.
+    /// A fold over lists: `ListFold`, `ListPick`, `WeightedSum`, `Attend` or `GraphAttend`. The query is that of an attention, or
+    /// the index of a pick. The lists are values; scores and values; or keys and values. `elements` has the type of each list's elements.
     Seg { op: Op, query: Option<View>, lists: Vec<ListSource>, elements: Vec<Type>, dst: View },
     /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. Per list, a register of
-    /// edges in `dsts` takes the gradients of its values, if they are needed.
-    SegGrad { op: Op, lists: Vec<RegId>, elements: Vec<Type>, dy: View, dsts: Vec<Option<RegId>> },
+    /// edges in `dsts` takes the gradients of its values, if they are needed. The query is the index of a pick.
+    SegGrad {
+        op: Op,
+        query: Option<View>,
+        lists: Vec<RegId>,
+        elements: Vec<Type>,
+        dy: View,
+        dsts: Vec<Option<RegId>>,
+    },
     /// The gradient of the mean of a list port, which is the same for all its values: `dst = dy / max(length, 1)`.
     MeanGrad { list: RegId, dy: View, dst: View },
     /// The reverse of an attention, `Attend` or `GraphAttend`, for its query. `keys` and `values` are list ports, `dy` is the
@@ -275,7 +282,8 @@ impl Stage {
                 };
                 query.iter().copied().chain(lists.iter().flat_map(views)).collect()
             }
-            Self::SegGrad { dy, .. } | Self::MeanGrad { dy, .. } => vec![*dy],
+            Self::SegGrad { query, dy, .. } => query.iter().chain([dy]).copied().collect(),
+            Self::MeanGrad { dy, .. } => vec![*dy],
             Self::AttendGrad { query, dy, .. } => vec![*query, *dy],
             Self::AttendPull { key, value, .. } => vec![*key, *value],
             Self::Lookup { index, .. } => vec![*index],

@@ -4,7 +4,9 @@
 //! while they execute: such an index fails the execution with [`ComputedIndex`]. Until then an executor clamps it to the
 //! last row, to stay within memory. Computed truth values need no check: every op that makes one gives 0 or 1.
 
-use super::{BindError, Kernel, Origin, Place, Plan, RegId, Stage, Step, StepOperand, View};
+use super::{
+    BindError, Group, Kernel, ListSource, Origin, Place, Plan, RegId, Stage, Step, StepOperand, View,
+};
 use crate::graph::Op;
 use crate::id::NodeId;
 use crate::types::DType;
@@ -15,8 +17,10 @@ use std::collections::HashMap;
 pub struct WordLimit {
     /// The words.
     pub view: View,
-    /// The words must be below this.
+    /// The words must be below this. Of places in a list, it is 0.
     pub below: u32,
+    /// The list port of places in a list. They must be below the length of the lane's list.
+    pub list: Option<RegId>,
     /// The meaning of the words.
     pub of: LimitOf,
 }
@@ -31,9 +35,17 @@ pub enum LimitOf {
 }
 
 impl WordLimit {
+    /// The end of the words of a lane: each must be below it. `operands` are those of the step.
+    #[must_use]
+    pub fn of_lane(&self, tables: &[u32], groups: &[Group], operands: &[StepOperand], lane: u32) -> u32 {
+        let Some(port) = self.list else { return self.below };
+        let list = operands[port.index()].address.list_of_lane(tables, groups, lane);
+        list.map_or(0, |list| list.len() as u32)
+    }
+
     /// The error of a bound word that is not below the limit.
-    fn misfit(&self, word: usize, step: usize, kernel: &Kernel, found: u32) -> BindError {
-        let (kernel, limit) = (kernel.name.clone(), self.below);
+    fn misfit(&self, word: usize, step: usize, kernel: &Kernel, [found, limit]: [u32; 2]) -> BindError {
+        let kernel = kernel.name.clone();
         match self.of {
             LimitOf::Index => BindError::Index { word, step, kernel, found, limit },
             LimitOf::Truth => BindError::Truth { word, step, kernel, found },
@@ -73,6 +85,7 @@ impl Kernel {
     /// The limit of the indices that a stage of this kernel reads; `None` if it reads none.
     #[must_use]
     pub fn index_limit(&self, stage: &Stage) -> Option<WordLimit> {
+        let mut list = None;
         let (view, below) = match stage {
             Stage::Lookup { param, index, .. } | Stage::LabelLoss { param, label: index, .. } => {
                 (*index, self.params[param.index()].shape.dims()[0])
@@ -82,18 +95,26 @@ impl Kernel {
             }
             Stage::Row { op: Op::Pick, sources, .. } => (sources[1].0, sources[0].1.shape.dims()[0]),
             Stage::Row { op: Op::OneHot { width }, sources, .. } => (sources[0].0, *width),
+            Stage::Seg { op: Op::ListPick, query: Some(index), lists, .. } => match &lists[..] {
+                [ListSource::Views(views)] => (*index, views.len() as u32),
+                [ListSource::Port(port)] => {
+                    list = Some(*port);
+                    (*index, 0)
+                }
+                _ => return None,
+            },
             _ => return None,
         };
-        Some(WordLimit { view, below, of: LimitOf::Index })
+        Some(WordLimit { view, below, list, of: LimitOf::Index })
     }
 
     /// The limits of bound words at its ports: the least limit of each view.
     #[must_use]
     pub fn word_limits(&self) -> Vec<WordLimit> {
         let mut limits: Vec<WordLimit> = Vec::new();
-        let mut places: HashMap<View, usize> = HashMap::new();
+        let mut places: HashMap<(View, Option<RegId>), usize> = HashMap::new();
         let mut add = |limit: WordLimit| {
-            let place = *places.entry(limit.view).or_insert(limits.len());
+            let place = *places.entry((limit.view, limit.list)).or_insert(limits.len());
             match limits.get_mut(place) {
                 Some(known) if known.below <= limit.below => {}
                 Some(known) => *known = limit,
@@ -102,7 +123,7 @@ impl Kernel {
         };
         for (port, reg) in (0..self.ports).map(RegId).zip(&self.regs) {
             if reg.ty.dtype == DType::Bool && !reg.ty.is_list {
-                add(WordLimit { view: self.whole(port), below: 2, of: LimitOf::Truth });
+                add(WordLimit { view: self.whole(port), below: 2, list: None, of: LimitOf::Truth });
             }
         }
         let indices = self.stages.iter().filter_map(|stage| self.index_limit(stage));
@@ -231,12 +252,14 @@ impl WordOrigins {
         words: &[u32],
     ) -> Result<(), BindError> {
         let (step, view) = (&plan.steps[number], limit.view);
-        let operand = plan.operands(step)[view.reg.index()];
-        for first in (0..step.rows).filter_map(|lane| self.bound_word(plan, operand, lane)) {
+        let operands = plan.operands(step);
+        for lane in 0..step.rows {
+            let Some(first) = self.bound_word(plan, operands[view.reg.index()], lane) else { continue };
             let first = (first + view.start) as usize;
             let found = &words[first..first + view.width as usize];
-            if let Some(at) = found.iter().position(|&word| word >= limit.below) {
-                return Err(limit.misfit(first + at, number, plan.kernel(step), found[at]));
+            let below = limit.of_lane(&plan.tables, &plan.groups, operands, lane);
+            if let Some(at) = found.iter().position(|&word| word >= below) {
+                return Err(limit.misfit(first + at, number, plan.kernel(step), [found[at], below]));
             }
         }
         Ok(())

@@ -95,6 +95,6 @@ super::shows! {
       |
     5 | %b = exp(%a)
       |      ^^^ applied to list f32[4]
-      = help: lists are taken by sum, mean, max, wsum, attend, graph_attend, append and list ports of cells
+      = help: lists are taken by sum, mean, max, logsumexp, argmax, pick, wsum, attend, graph_attend, append and list ports of cells
     "#;
 }

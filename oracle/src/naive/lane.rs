@@ -92,8 +92,9 @@ impl Lane {
         }
         for stage in &operands.kernel.stages {
             if let Some(limit) = operands.kernel.index_limit(stage) {
-                let found = self.view(limit.view).iter().find(|&&index| index >= limit.below);
-                fault = fault.or(found.map(|&found| (found, limit.below)));
+                let below = limit.list.map_or(limit.below, |port| self.lists[port.index()].len() as u32);
+                let found = self.view(limit.view).iter().find(|&&index| index >= below);
+                fault = fault.or(found.map(|&found| (found, below)));
             }
             match stage {
                 Stage::Prod { dst, rows, init, parts } => {
@@ -158,7 +159,7 @@ impl Lane {
     }
 
     fn fold_gradient(&mut self, stage: &Stage) {
-        let Stage::SegGrad { op, lists, dy, dsts, elements } = stage else { return };
+        let Stage::SegGrad { op, query, lists, dy, dsts, elements } = stage else { return };
         let mut outs: Vec<Vec<f32>> = Vec::with_capacity(dsts.len());
         for ((dst, &list), element) in dsts.iter().zip(lists).zip(elements) {
             let values = dst.map_or(0, |_| self.lists[list.index()].len());
@@ -167,7 +168,8 @@ impl Lane {
         let lists: Vec<Vec<&[f32]>> = lists.iter().map(|&port| self.list(&ListSource::Port(port))).collect();
         let lists: Vec<&[&[f32]]> = lists.iter().map(Vec::as_slice).collect();
         let mut slices: Vec<&mut [f32]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
-        seg_grad(*op, &lists, self.floats(*dy), &mut slices);
+        let query = query.map_or(&[][..], |query| self.floats(query));
+        seg_grad(*op, query, &lists, self.floats(*dy), &mut slices);
         for (dst, out) in dsts.iter().zip(outs) {
             if let Some(reg) = dst {
                 self.edges[reg.index()] = out;

@@ -73,6 +73,14 @@ impl<T: Real> Call<'_, T> {
         self.args[operand].rows(self.types[operand])
     }
 
+    /// The values of a list operand, of any element type.
+    pub(crate) fn items(&self, operand: usize) -> Checked<&[Datum<T>]> {
+        match &self.args[operand] {
+            Argument::Many(items) => Ok(items),
+            Argument::One(_) => malformed("an operand is not the list that the signature says"),
+        }
+    }
+
     /// The width of the rows of an operand.
     pub(crate) fn width(&self, operand: usize) -> usize {
         self.types[operand].shape.width()

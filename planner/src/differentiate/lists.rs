@@ -41,8 +41,19 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
         return Ok(partials);
     }
     match (at.op, &at.operands[..]) {
+        (Op::ListFold(ListFold::LogSumExp), [Value::List(ListSource::Views(items), element)]) => {
+            let top = at.results[0].clone();
+            Ok(vec![logsumexp(this, items, *element, [top, Value::Pieces(vec![dy], *element)])])
+        }
         (Op::ListFold(fold), [Value::List(ListSource::Views(items), element)]) => {
             Ok(vec![elementwise(this, fold, items, *element, dy)])
+        }
+        (Op::ListPick, [index, Value::List(ListSource::Views(items), element)]) => {
+            let dv: Vec<View> = items.iter().map(|_| this.b.temp(*element)).collect();
+            if !dv.is_empty() {
+                this.choose_row(index.clone(), dy, dv.clone());
+            }
+            Ok(vec![Partial::None, many(dv, *element)])
         }
         (
             Op::WeightedSum { softmax },
@@ -65,30 +76,7 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
             [query, Value::List(ListSource::Views(keys), key), Value::List(ListSource::Views(values), value)],
         ) => {
             let query = this.b.one_view(query.clone());
-            let times_scale = |this: &mut Deriver<'_>, view: View| {
-                this.binary(Binary::Mul, Source::View(view), number(scale.get()), SCALAR)
-            };
-            let (row, column) = (matrix(1, query.width), floats(query.width));
-            let score = |&key: &View| {
-                let chain = this.row_stage(Op::Matmul, vec![(query, row), (key, column)], floats(1));
-                times_scale(this, chain)
-            };
-            let scores: Vec<View> = keys.iter().map(score).collect();
-            let weights = row_softmax(this, scores);
-            let (row, column) = (matrix(1, dy.width), floats(dy.width));
-            let slope =
-                |value: &View| this.row_stage(Op::Matmul, vec![(dy, row), (*value, column)], floats(1));
-            let dw: Vec<View> = values.iter().map(slope).collect();
-            let ds = through_row_softmax(this, &weights, dw);
-            let scaled: Vec<View> = ds.into_iter().map(|ds| times_scale(this, ds)).collect();
-            let dst = this.b.temp(*key);
-            let lists = vec![ListSource::Views(scaled.clone()), ListSource::Views(keys.clone())];
-            let (op, elements) = (Op::WeightedSum { softmax: false }, vec![SCALAR, *key]);
-            this.b.stages.push(Stage::Seg { op, query: None, lists, elements, dst });
-            let dk = to_values(this, &scaled, query);
-            let dv = to_values(this, &weights, dy);
-            let dq = Partial::One(Value::Pieces(vec![dst], *key));
-            Ok(vec![dq, many(dk, *key), many(dv, *value)])
+            Ok(dot_attention(this, scale, query, [(keys, *key), (values, *value)], dy))
         }
         (
             Op::GraphAttend { slope },
@@ -109,20 +97,24 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
 
 /// The gradient of a fold whose lists all came through ports, as one stage.
 fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<Partial>> {
+    let is_pick = matches!(at.op, Op::ListPick);
+    let (indices, lists) = at.operands.split_at(usize::from(is_pick));
     let (mut ports, mut elements) = (Vec::new(), Vec::new());
-    for operand in &at.operands {
+    for operand in lists {
         let Value::List(ListSource::Port(port), element) = operand else { return None };
         ports.push(*port);
         elements.push(*element);
     }
-    let (mut partials, mut dsts) = (Vec::new(), Vec::new());
-    for (element, &needs) in elements.iter().zip(&at.needs) {
+    let query = indices.first().map(|index| this.b.one_view(index.clone()));
+    let mut partials: Vec<Partial> = indices.iter().map(|_| Partial::None).collect();
+    let mut dsts = Vec::new();
+    for (element, &needs) in elements.iter().zip(&at.needs[indices.len()..]) {
         let list = Type { is_list: true, ..*element };
         let edges = needs.then(|| this.b.reg(RegKind::Edges, list));
         dsts.push(edges.map(|view| view.reg));
         partials.push(edges.map_or(Partial::None, |view| Partial::Port(vec![PortUse::Edges(view)])));
     }
-    this.b.stages.push(Stage::SegGrad { op: at.op, lists: ports, elements, dy, dsts });
+    this.b.stages.push(Stage::SegGrad { op: at.op, query, lists: ports, elements, dy, dsts });
     Some(partials)
 }
 
@@ -153,6 +145,39 @@ fn attention(
         false => Partial::None,
     });
     std::iter::once(of_query).chain(of_lists).collect()
+}
+
+/// The gradients of the query, the keys and the values of attention over values of the kernel.
+fn dot_attention(
+    this: &mut Deriver<'_>,
+    scale: Float,
+    query: View,
+    [(keys, key), (values, value)]: [(&[View], Type); 2],
+    dy: View,
+) -> Vec<Partial> {
+    let times_scale = |this: &mut Deriver<'_>, view: View| {
+        this.binary(Binary::Mul, Source::View(view), number(scale.get()), SCALAR)
+    };
+    let (row, column) = (matrix(1, query.width), floats(query.width));
+    let score = |&key: &View| {
+        let chain = this.row_stage(Op::Matmul, vec![(query, row), (key, column)], floats(1));
+        times_scale(this, chain)
+    };
+    let scores: Vec<View> = keys.iter().map(score).collect();
+    let weights = row_softmax(this, scores);
+    let (row, column) = (matrix(1, dy.width), floats(dy.width));
+    let slope = |value: &View| this.row_stage(Op::Matmul, vec![(dy, row), (*value, column)], floats(1));
+    let dw: Vec<View> = values.iter().map(slope).collect();
+    let ds = through_row_softmax(this, &weights, dw);
+    let scaled: Vec<View> = ds.into_iter().map(|ds| times_scale(this, ds)).collect();
+    let dst = this.b.temp(key);
+    let lists = vec![ListSource::Views(scaled.clone()), ListSource::Views(keys.to_vec())];
+    let (op, elements) = (Op::WeightedSum { softmax: false }, vec![SCALAR, key]);
+    this.b.stages.push(Stage::Seg { op, query: None, lists, elements, dst });
+    let dk = to_values(this, &scaled, query);
+    let dv = to_values(this, &weights, dy);
+    let dq = Partial::One(Value::Pieces(vec![dst], key));
+    vec![dq, many(dk, key), many(dv, value)]
 }
 
 /// For each item the gradient of its sum with the query, and that of its value in one piece per head.
@@ -240,7 +265,21 @@ fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type,
             });
             many(views.collect::<Vec<_>>(), ty)
         }
+        ListFold::LogSumExp | ListFold::ArgMax => unreachable!("folds with rules of their own"),
     }
+}
+
+/// `dv_i = dy * w_i` with the softmax `w` of the values; 0 where the result is -inf.
+fn logsumexp(this: &mut Deriver<'_>, items: &[View], ty: Type, [y, dy]: [Value; 2]) -> Partial {
+    let [y, dy] = [y, dy].map(|value| this.source(value));
+    let flat = floats(ty.shape.elements() as u32);
+    let weights = weights_of(this, items);
+    let is_empty = this.comparison(Compare::Eq, y, number(f32::NEG_INFINITY), flat.shape);
+    let share = |weight| {
+        let share = this.binary(Binary::Mul, dy, Source::View(weight), flat);
+        this.choose(Source::View(is_empty), number(0.0), Source::View(share), flat)
+    };
+    many(weights.into_iter().map(share).collect(), ty)
 }
 
 /// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.

@@ -5,7 +5,7 @@
 
 use super::deriver::{Deriver, Partial, Refused, floats, sub};
 use crate::kernels::compile::{Value, arguments, pieces, type_of};
-use autobatch_ir::graph::{Arena, Binary, Callee, Op, Operand, OperandKind, Signature};
+use autobatch_ir::graph::{Arena, Binary, Callee, ListFold, Op, Operand, OperandKind, Signature, Unary};
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{Code, ParamPort, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
@@ -44,9 +44,10 @@ pub(super) fn blocks(op: Op) -> bool {
             | Op::Fill { .. }
             | Op::Compare(_)
             | Op::ArgMax
+            | Op::ListFold(ListFold::ArgMax)
             | Op::OneHot { .. }
             | Op::ForkNoise { .. }
-            | Op::Unary(autobatch_ir::graph::Unary::Sign)
+            | Op::Unary(Unary::Sign)
     )
 }
 

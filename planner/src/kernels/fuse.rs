@@ -269,8 +269,9 @@ fn registers(stage: &mut Stage) -> Vec<&mut RegId> {
             }
             regs
         }
-        Stage::SegGrad { lists, dy, dsts, .. } => {
-            lists.iter_mut().chain([&mut dy.reg]).chain(dsts.iter_mut().flatten()).collect()
+        Stage::SegGrad { query, lists, dy, dsts, .. } => {
+            let views = query.iter_mut().chain([dy]).map(register);
+            views.chain(lists).chain(dsts.iter_mut().flatten()).collect()
         }
         Stage::MeanGrad { list, dy, dst } => vec![list, &mut dy.reg, &mut dst.reg],
         Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {

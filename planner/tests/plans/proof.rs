@@ -152,6 +152,7 @@ fn sum_and_edges(sum: &Kernel) -> Kernel {
     kernel.regs.push(Reg { kind: RegKind::Edges, ty: list(pair) });
     kernel.stages.push(Stage::SegGrad {
         op: Op::ListFold(ListFold::Sum),
+        query: None,
         lists: vec![RegId(0)],
         elements: vec![pair],
         dy: kernel.results[0],

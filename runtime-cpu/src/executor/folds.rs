@@ -8,10 +8,10 @@ use super::program::RegisterLocation;
 use super::tile::{StageScratch, Strip, Tile};
 use crate::kernels::list_gradients::{self, FoldGradient};
 use crate::kernels::{
-    Attending, Attention, AttentionGradient, AttentionPull, AttentionSpace, GatheredFold, GraphAttention,
-    PackedLists, StageSpace, Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
+    Attending, Attention, AttentionGradient, AttentionPull, AttentionSpace, GatheredFold, GatheredFoldFn,
+    GraphAttention, PackedLists, StageSpace, Strided, StridedMut, attend_unchecked, gathered_fold, lists,
 };
-use autobatch_ir::graph::{ListFold, Op};
+use autobatch_ir::graph::Op;
 use autobatch_ir::plan::row_ops::mean_grad;
 use autobatch_ir::plan::{List, ListSource, RegId, Stage, StepOperand, View};
 use std::ptr::NonNull;
@@ -39,7 +39,9 @@ impl<'a> Tile<'a> {
     pub(super) fn seg(&self, stage: &Stage, space: &mut StageScratch, attentions: &mut Attentions<'_, 'a>) {
         let Stage::Seg { op, query, lists, elements, dst } = stage else { return };
         let (op, query, lists, dst) = (*op, *query, &lists[..], *dst);
-        if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
+        if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists)
+            && let Some(fold) = gathered_fold(self.step.isa, fold)
+        {
             return self.fold_rows(fold, port.index(), dst, space);
         }
         if let (Some(query), [ListSource::Port(keys), ListSource::Port(values)]) = (query, lists) {
@@ -56,9 +58,7 @@ impl<'a> Tile<'a> {
             }
             // SAFETY: the contract of the tile; the result belongs to the lane.
             unsafe {
-                let query = query.map_or(&[][..], |(strip, width)| {
-                    from_raw_parts(strip.base.add(row * strip.stride), width)
-                });
+                let query = row_of(query, row);
                 let base = to.base.wrapping_add(row * to.stride);
                 let out = from_raw_parts_mut(base, dst.width as usize);
                 lists::kernel(self.step.isa)(op, query, [&items[0], &items[1]], out, &mut space.weights);
@@ -195,7 +195,7 @@ impl<'a> Tile<'a> {
     }
 
     /// Folds the lists at a port.
-    fn fold_rows(&self, fold: ListFold, port: usize, dst: View, space: &mut StageScratch) {
+    fn fold_rows(&self, fold: GatheredFoldFn, port: usize, dst: View, space: &mut StageScratch) {
         let step = self.step;
         let StepOperand { origin, address } = step.operands[port];
         let (offsets, items) = match address.lists() {
@@ -228,12 +228,13 @@ impl<'a> Tile<'a> {
             stride: to.stride,
         };
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { gathered_fold_unchecked(step.isa, fold, &lists) };
+        unsafe { fold(&lists) };
     }
 
     pub(super) fn fold_gradient(&self, stage: &Stage, space: &mut StageScratch) {
-        let Stage::SegGrad { op, lists, elements, dy, dsts } = stage else { return };
+        let Stage::SegGrad { op, query, lists, elements, dy, dsts } = stage else { return };
         let dy_strip = self.strip(*dy);
+        let query = query.map(|view| (self.strip(view), view.width as usize));
         let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
         for row in 0..self.lanes.len() {
             for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {
@@ -253,7 +254,8 @@ impl<'a> Tile<'a> {
                     from_raw_parts_mut(base, floats)
                 };
                 let outs = [edges(0), edges(1)];
-                let fold = FoldGradient { op: *op, lists: [&items[0], &items[1]], dy };
+                let query = row_of(query, row);
+                let fold = FoldGradient { op: *op, query, lists: [&items[0], &items[1]], dy };
                 list_gradients::kernel(self.step.isa)(fold, outs, &mut space.fold);
             }
             items.iter_mut().for_each(Vec::clear);
@@ -311,4 +313,13 @@ impl<'a> Tile<'a> {
             })),
         }
     }
+}
+
+/// A row of a strip of such a width; empty without one.
+///
+/// # Safety
+/// The row exists, and nothing writes it while it is read.
+unsafe fn row_of<'r>(strip: Option<(Strip, usize)>, row: usize) -> &'r [f32] {
+    // SAFETY: the caller guarantees the row.
+    strip.map_or(&[], |(strip, width)| unsafe { from_raw_parts(strip.base.add(row * strip.stride), width) })
 }

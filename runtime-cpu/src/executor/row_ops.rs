@@ -64,9 +64,11 @@ impl Tile<'_> {
         for (row, lane) in self.lanes.clone().enumerate() {
             // SAFETY: the contract of the tile.
             let words = unsafe { slice(strip, row, width) };
-            if let Some(&found) = words.iter().find(|&&word| word >= limit.below) {
+            let step = self.step;
+            let below = limit.of_lane(step.tables, step.groups, step.operands, lane as u32);
+            if let Some(&found) = words.iter().find(|&&word| word >= below) {
                 if first.is_none_or(|first| lane < first.lane) {
-                    *first = Some(LaneFault { lane, found, limit: limit.below });
+                    *first = Some(LaneFault { lane, found, limit: below });
                 }
                 return;
             }

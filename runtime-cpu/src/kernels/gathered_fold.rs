@@ -28,15 +28,12 @@ pub(crate) struct GatheredFold<'a> {
 /// # Safety
 /// The instruction set of the function is available. All items exist as rows, the offsets ascend and end within the items,
 /// and the results are writable and overlap no row of a list.
-pub(super) type GatheredFoldFn = unsafe fn(&GatheredFold<'_>);
+pub(crate) type GatheredFoldFn = unsafe fn(&GatheredFold<'_>);
 
-/// Folds the list of each lane: `out[r] = fold over rows items[offsets[r]..offsets[r + 1]]`.
-///
-/// # Safety
-/// As for [`GatheredFoldFn`], and `isa` is available.
-pub(crate) unsafe fn gathered_fold_unchecked(isa: Isa, fold: ListFold, lists: &GatheredFold<'_>) {
-    // SAFETY: the caller guarantees the lists and the instruction set.
-    unsafe { (KernelSet::of(isa).gathered_fold)(fold)(lists) }
+/// The function that folds the list of each lane: `out[r] = fold over rows items[offsets[r]..offsets[r + 1]]`. Folds that need more
+/// than one pass over a list have none.
+pub(crate) fn gathered_fold(isa: Isa, fold: ListFold) -> Option<GatheredFoldFn> {
+    (KernelSet::of(isa).gathered_fold)(fold)
 }
 
 /// The values of the constant `FOLD`.

@@ -13,6 +13,8 @@ use autobatch_ir::numeric::{list, row, scalar};
 pub struct FoldGradient<'a> {
     /// The fold.
     pub op: Op,
+    /// The index of a pick; empty for others.
+    pub query: &'a [f32],
     /// The lists of the fold: values; scores and values.
     pub lists: [&'a [&'a [f32]]; 2],
     /// The gradient of the result.
@@ -43,12 +45,28 @@ compiled_per_isa! {
 impl FoldGradient<'_> {
     #[inline(always)]
     fn gradients(self, [first_out, second_out]: [&mut [f32]; 2], space: &mut FoldSpace) {
-        let Self { op, lists: [first, second], dy } = self;
+        let Self { op, query, lists: [first, second], dy } = self;
         let FoldSpace { weights, slopes, common, winners } = space;
         weights.clear();
         slopes.clear();
         match op {
+            Op::ListFold(ListFold::LogSumExp) => {
+                softmax_of_scores(first, dy.len(), weights);
+                common.clear();
+                common.resize(dy.len(), 0.0);
+                list::max(first, common);
+                list::logsumexp_gradient(common, dy, weights);
+                if !first_out.is_empty() {
+                    first_out.copy_from_slice(weights);
+                }
+            }
             Op::ListFold(fold) => reduction(fold, first, dy, first_out, winners),
+            Op::ListPick => {
+                first_out.fill(0.0);
+                let place = list::place_of(query[0].to_bits(), first.len());
+                let taken = place.and_then(|place| first_out.chunks_exact_mut(dy.len()).nth(place));
+                taken.into_iter().for_each(|row| row.copy_from_slice(dy));
+            }
             Op::WeightedSum { softmax } => {
                 let width = first.first().map_or(1, |score| score.len());
                 coefficients(width, second, dy, slopes);
@@ -87,10 +105,11 @@ fn reduction(fold: ListFold, values: &[&[f32]], dy: &[f32], out: &mut [f32], win
             list::argmax(values, winners);
             for (number, row) in rows.enumerate() {
                 for ((dx, &dy), &winner) in row.iter_mut().zip(dy).zip(&*winners) {
-                    *dx = if winner as usize == number { dy } else { 0.0 };
+                    *dx = if winner == number as u32 { dy } else { 0.0 };
                 }
             }
         }
+        ListFold::LogSumExp | ListFold::ArgMax => {}
     }
 }
 

@@ -11,7 +11,7 @@ use autobatch_ir::numeric::{graph_attention, list, row, scalar};
 compiled_per_isa! {
     /// Returns the fold over lists for an instruction set: `out = op(query, first, second)`.
     ///
-    /// Only attention has a query. Sums have one list; their second list is empty. `weights` is scratch space that
+    /// Attention has a query, a pick an index. Sums have one list; their second list is empty. `weights` is scratch space that
     /// grows to the elements of the largest list of scores. Other ops leave `out` unchanged. Calls require that the
     /// instruction set is available.
     pub fn kernel -> unsafe fn(
@@ -30,6 +30,12 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
         Op::ListFold(ListFold::Sum) => list::sum(first, out),
         Op::ListFold(ListFold::Mean) => list::mean(first, out),
         Op::ListFold(ListFold::Max) => list::max(first, out),
+        Op::ListFold(ListFold::LogSumExp) => list::logsumexp(first, out),
+        Op::ListFold(ListFold::ArgMax) => list::argmax(first, bytemuck::cast_slice_mut(out)),
+        Op::ListPick => match list::place_of(query[0].to_bits(), first.len()) {
+            Some(place) => out.copy_from_slice(first[place]),
+            None => out.fill(0.0),
+        },
         Op::WeightedSum { softmax: false } => list::weighted_sum(first, second, out),
         Op::WeightedSum { softmax: true } => {
             let width = first.first().map_or(0, |scores| scores.len());

@@ -42,7 +42,7 @@ pub(crate) use attention::{
     StridedMut, attend_unchecked,
 };
 pub use error::KernelError;
-pub(crate) use gathered_fold::{GatheredFold, gathered_fold_unchecked};
+pub(crate) use gathered_fold::{GatheredFold, GatheredFoldFn, gathered_fold};
 pub(crate) use graph_attention::{Attending, GraphAttention, GraphSpace};
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
 pub(crate) use label_loss::{LabelGradient, LabelLosses, LabelResults, LabelSpace};

@@ -19,8 +19,8 @@ pub struct IndexCheck {
     pub lanes: Range<u32>,
     /// The words of a lane.
     pub width: u32,
-    /// Every index must be below this.
-    pub below: u32,
+    /// The limit of every index.
+    pub limit: WordLimit,
     /// The first word, among the checked words of the plan.
     pub at: u64,
 }
@@ -30,9 +30,13 @@ impl IndexCheck {
     pub(crate) fn find(&self, plan: &Plan, words: &[u32]) -> Option<ComputedIndex> {
         let count = self.lanes.len() * self.width as usize;
         let words = words.get(self.at as usize..)?.get(..count)?;
-        let at = words.iter().position(|&word| word >= self.below)?;
-        let lane = self.lanes.start as usize + at / self.width as usize;
-        Some(ComputedIndex::new(plan, self.step as usize, lane, words[at], self.below))
+        let operands = plan.operands(&plan.steps[self.step as usize]);
+        let mut of_lanes = self.lanes.clone().zip(words.chunks_exact(self.width as usize));
+        of_lanes.find_map(|(lane, words)| {
+            let below = self.limit.of_lane(&plan.tables, &plan.groups, operands, lane);
+            let &found = words.iter().find(|&&word| word >= below)?;
+            Some(ComputedIndex::new(plan, self.step as usize, lane as usize, found, below))
+        })
     }
 }
 
@@ -97,7 +101,7 @@ impl Lanes<'_, '_> {
         let at = build.checked;
         build.checked += u64::from(width) * u64::from(self.count);
         let step = build.step.unwrap_or_default();
-        build.checks.push(IndexCheck { step, lanes, width, below: limit.below, at });
+        build.checks.push(IndexCheck { step, lanes, width, limit, at });
         let first = build.layout.checked() + at as u32;
         let to = [first, 0u32.wrapping_sub(self.first), 1, width];
         self.moves(&[Move::straight(width, from, to)])

@@ -11,11 +11,16 @@ use autobatch_shaders::{
     SEG_FOLD_GRAD, Template, WEIGHTED_SUM, WEIGHTED_SUM_GRAD,
 };
 
-const fn number(fold: ListFold) -> u32 {
-    match fold {
-        ListFold::Sum => 0,
-        ListFold::Mean => 1,
-        ListFold::Max => 2,
+/// The number of a fold of one list.
+const fn one_list(op: Op) -> u32 {
+    match op {
+        Op::ListFold(ListFold::Mean) => 1,
+        Op::ListFold(ListFold::Max) => 2,
+        Op::ListFold(ListFold::LogSumExp) => 4,
+        Op::ListFold(ListFold::ArgMax) => 5,
+        Op::ListPick => 6,
+        // A sum; rule P13 allows no other op with one list.
+        _ => 0,
     }
 }
 
@@ -51,10 +56,10 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
     let Stage::Seg { op, query, lists, elements, dst } = stage else { return Ok(()) };
     let to = lanes.address(*dst);
     match (*op, lists.as_slice()) {
-        (Op::ListFold(fold), [values]) => {
-            let mut record = Record::new(&[dst.width, number(fold)]);
+        (Op::ListFold(_) | Op::ListPick, [values]) => {
+            let mut record = Record::new(&[dst.width, one_list(*op)]);
             let late = list(lanes, &mut record, values)?;
-            record.all(&to);
+            record.all(&to).all(&query.map_or([0; 4], |index| lanes.address(index)));
             views(lanes, &mut record, &[late], &[values]);
             lanes.segment(Program::Fixed(SEG_FOLD), &record, dst.width)
         }
@@ -86,16 +91,17 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
 
 /// Adds the segment of the derivative of a fold.
 pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
-    let Stage::SegGrad { op, lists, elements, dy, dsts } = stage else { return Ok(()) };
+    let Stage::SegGrad { op, query, lists, elements, dy, dsts } = stage else { return Ok(()) };
     let ports: Vec<ListSource> = lists.iter().map(|&port| ListSource::Port(port)).collect();
     let edges: Vec<[u32; 3]> =
         dsts.iter().map(|&reg| lanes.edges(reg).map_or([0; 3], |(at, offsets)| [1, at, offsets])).collect();
     let dy_at = lanes.address(*dy);
     match (*op, ports.as_slice(), edges.as_slice()) {
-        (Op::ListFold(fold), [values], [[1, at, offsets]]) => {
-            let mut record = Record::new(&[dy.width, number(fold)]);
+        (Op::ListFold(_) | Op::ListPick, [values], [[1, at, offsets]]) => {
+            let mut record = Record::new(&[dy.width, one_list(*op)]);
             list(lanes, &mut record, values)?;
             record.all(&dy_at).push(*at).push(*offsets);
+            record.all(&query.map_or([0; 4], |index| lanes.address(index)));
             lanes.segment(Program::Fixed(SEG_FOLD_GRAD), &record, dy.width)
         }
         (Op::WeightedSum { softmax }, [scores, values], [of_scores, of_values]) => {

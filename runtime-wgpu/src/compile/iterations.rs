@@ -82,8 +82,8 @@ impl Segment<'_> {
             MATMUL => eights(self.word(2)),
             TOP_K => self.word(2) * (self.word(1) + 2) + 1,
             MOVE => self.word(1) + 6,
-            SEG_FOLD => self.longest(2) + 1,
-            SEG_FOLD_GRAD => 2 * (self.longest(2) + 1),
+            SEG_FOLD => 2 * (self.longest(2) + 1),
+            SEG_FOLD_GRAD => 3 * (self.longest(2) + 1),
             WEIGHTED_SUM => 3 * (self.longest(3) + 1),
             ATTEND => {
                 let count = self.longest(9);

@@ -27,7 +27,8 @@ impl Execute for OnGpu<'_> {
         "gpu".to_owned()
     }
 
-    /// A step takes at most one dispatch more than its kernel has stages.
+    /// A step takes at most one dispatch more than its kernel has stages, and one for each stage that reads indices, which copies
+    /// them for the host.
     fn execute(
         &mut self,
         plan: &Verified<Plan>,
@@ -37,7 +38,9 @@ impl Execute for OnGpu<'_> {
         self.0.execute(plan, weights, inputs).map_err(|error| error.to_string())?;
         let counts = &self.0.counters().of_steps;
         for (number, (step, &dispatches)) in plan.steps.iter().zip(counts).enumerate() {
-            let most = plan.kernel(step).stages.len() as u32 + 1;
+            let kernel = plan.kernel(step);
+            let reads_index = kernel.stages.iter().filter(|stage| kernel.index_limit(stage).is_some());
+            let most = (kernel.stages.len() + reads_index.count()) as u32 + 1;
             if dispatches > most {
                 return Err(format!("step f{number} is {dispatches} dispatches, expected {most} at most"));
             }

@@ -93,8 +93,9 @@ fn a_computed_index_out_of_range_fails_as_on_the_cpu() {
     let module = m.build().expect("sound");
     let mut on_cpu = autobatch_runtime_cpu::Executor::new(1).expect("opens");
     type Use = for<'g> fn(&'g Graph, Table, Value<'g>) -> Value<'g>;
-    let uses: [(Use, u32); 4] = [
+    let uses: [(Use, u32); 5] = [
         (|g, _, at| g.input_shaped([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).pick(at), 3),
+        (|g, _, at| g.list([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]].map(|x| g.input(&x))).pick(at), 3),
         (|g, _, at| g.one_hot(at, 4), 4),
         (|g, table, at| table.lookup(g, at), 4),
         (|g, _, at| g.input(&[1.0, 2.0, 0.5]).cross_entropy(at), 3),

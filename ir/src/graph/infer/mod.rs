@@ -20,7 +20,7 @@ macro_rules! reject_if {
 mod products;
 mod shapes;
 
-use crate::graph::op::{Arity, Binary, Float, Op, Over};
+use crate::graph::op::{Arity, Binary, Float, ListFold, Op, Over};
 use crate::numeric::label_loss::MAX_LABELS;
 use crate::types::{DType, INDEX, Shape, Type};
 use products::{affine, affine_rows, matmul, outer};
@@ -117,7 +117,11 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
             Ok(vec![operands[0]])
         }
         Op::LogSumExp | Op::Norm => rows_of(operands[0]).map(|rows| vec![Type::new(DType::F32, rows)]),
+        Op::ListFold(ListFold::ArgMax) => {
+            float(operands[0].element()).map(|ty| vec![Type::new(DType::U32, ty.shape)])
+        }
         Op::ListFold(_) => float(operands[0].element()).map(|ty| vec![ty]),
+        Op::ListPick => list_pick(operands[0], operands[1].element()),
         Op::WeightedSum { .. } => weighted_sum(operands[0].element(), operands[1].element()),
         Op::Attend { scale } => attend(*scale, operands),
         Op::GraphAttend { slope } => graph_attend(*slope, operands),
@@ -158,7 +162,7 @@ fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
     for (place, ty) in operands.iter().enumerate() {
         let takes_list = match op {
             Op::ListFold(_) | Op::WeightedSum { .. } => true,
-            Op::Attend { .. } | Op::GraphAttend { .. } => place > 0,
+            Op::Attend { .. } | Op::GraphAttend { .. } | Op::ListPick => place > 0,
             Op::Append => place == 0,
             _ => false,
         };
@@ -168,7 +172,7 @@ fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
         }
         if !takes_list && ty.is_list {
             return Err(InferError::new(format!("operand {place} must be a value, found {ty}"))
-                .help("lists are taken by sum, mean, max, wsum, attend, graph_attend, append and list ports of cells"));
+                .help("lists are taken by sum, mean, max, logsumexp, argmax, pick, wsum, attend, graph_attend, append and list ports of cells"));
         }
     }
     Ok(())
@@ -329,6 +333,11 @@ fn top_k(k: u32, ty: Type) -> Inferred {
     reject_if!(k == 0 || k as usize > ty.shape.width(), "k must be 1 to {}, found {k}", ty.shape.width());
     let values = with_extent(ty, axis, k)?;
     Ok(vec![values, Type::new(DType::U32, values.shape)])
+}
+
+fn list_pick(index: Type, element: Type) -> Inferred {
+    reject_if!(index != INDEX, "the index must be u32, found {index}");
+    Ok(vec![element])
 }
 
 fn weighted_sum(scores: Type, values: Type) -> Inferred {

@@ -201,6 +201,10 @@ words! {
         Mean = "list_mean",
         /// Elementwise maximum; of ties the first.
         Max = "list_max",
+        /// Elementwise `log(sum e^x)`.
+        LogSumExp = "list_logsumexp",
+        /// Elementwise place of the maximum in the list; of ties the first.
+        ArgMax = "list_argmax",
     }
 }
 

@@ -154,6 +154,8 @@ ops! {
     /// `-log_softmax(W · x)[label]`, where the parameter `W` has a row for each label. It keeps no number per label, so there may
     /// be 10^5 of them.
     LabelLoss = "label_loss", Exactly(2);
+    /// The value of a list at an index, the first operand. An index out of range selects the last.
+    ListPick = "list_pick", Exactly(2);
 }
 
 /// The number of operands of an op.

@@ -74,7 +74,7 @@ vocabulary! {
     families { Unary: Unary, Binary: Binary, Compare: Compare, ListFold: ListFold, }
     plain {
         Param, List, Select, Matmul, Dot, Outer, Pick, Stack, ArgMax, Softmax, LogSoftmax, LogSumExp,
-        Norm, PickNegLogSoftmax, CrossEntropy, KlDiv, Mse, Bce, StopGradient, Lookup, Append, LabelLoss,
+        Norm, PickNegLogSoftmax, CrossEntropy, KlDiv, Mse, Bce, StopGradient, Lookup, Append, LabelLoss, ListPick,
     }
     tuples {
         Cast(to: DType = DType::F32),

@@ -146,6 +146,18 @@ impl Graph {
         self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, params, caller))
     }
 
+    /// The logarithm of the softmax over values of one type, element by element: each minus the
+    /// [`logsumexp`](Value::logsumexp) of all.
+    #[track_caller]
+    pub fn log_softmax_of<'g>(&'g self, values: impl Values<'g>) -> Vec<Value<'g>> {
+        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        if values.is_empty() {
+            return values;
+        }
+        let total = self.list(&values).logsumexp();
+        values.into_iter().map(|value| value - total).collect()
+    }
+
     /// A vector of bound floats.
     #[track_caller]
     pub fn input(&self, numbers: &[f32]) -> Value<'_> {

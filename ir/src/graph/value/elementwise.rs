@@ -54,12 +54,8 @@ methods! {
     softmax => Op::Softmax;
     /// `log(softmax(x))` of each row.
     log_softmax => Op::LogSoftmax;
-    /// `log(sum e^x)` of each row.
-    logsumexp => Op::LogSumExp;
     /// The Euclidean length of each row.
     norm => Op::Norm;
-    /// The index of the largest element of each row.
-    argmax => Op::ArgMax;
     /// The identity with derivative zero.
     stop_gradient => Op::StopGradient;
     /// The sum of each row.
@@ -116,14 +112,14 @@ pairs! {
 }
 
 macro_rules! folds {
-    ($($(#[$doc:meta])* $name:ident => $fold:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident => $fold:ident, $of_value:expr;)*) => {
         impl<'g> Value<'g> {
             $($(#[$doc])* #[track_caller] #[must_use]
             pub fn $name(self) -> Self {
                 let op = if self.ty().is_list {
                     Op::ListFold(ListFold::$fold)
                 } else {
-                    Op::Reduce { fold: Fold::$fold, over: Over::All }
+                    $of_value
                 };
                 self.unary(op, Location::caller())
             })*
@@ -134,11 +130,16 @@ macro_rules! folds {
 folds! {
     /// The sum. A value gives the sum of all its elements, one number. A list gives the elementwise sum
     /// of its values, a value of their type: a list of vectors needs `.sum().sum()` for one number.
-    sum => Sum;
+    sum => Sum, Op::Reduce { fold: Fold::Sum, over: Over::All };
     /// The mean, over the elements of a value or over the values of a list, as [`sum`](Self::sum).
-    mean => Mean;
+    mean => Mean, Op::Reduce { fold: Fold::Mean, over: Over::All };
     /// The maximum, over the elements of a value or over the values of a list, as [`sum`](Self::sum).
-    max => Max;
+    max => Max, Op::Reduce { fold: Fold::Max, over: Over::All };
+    /// `log(sum e^x)` of each row of a value. A list gives that over its values, element by element.
+    logsumexp => LogSumExp, Op::LogSumExp;
+    /// The index of the largest element of each row of a value. A list gives the place of the value with the largest
+    /// element, element by element.
+    argmax => ArgMax, Op::ArgMax;
 }
 
 macro_rules! binary_methods {

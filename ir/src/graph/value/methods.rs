@@ -145,11 +145,17 @@ impl<'g> Value<'g> {
         self.unary(Op::Transpose(Permutation(axes)), caller)
     }
 
-    /// The element, or row of a matrix, at an index.
+    /// The element, or row of a matrix, at an index. A list gives the value at an index, which may be computed. An index out
+    /// of range selects the last.
     #[track_caller]
     #[must_use]
     pub fn pick(self, index: impl IntoArg<'g>) -> Self {
-        self.indexed(Op::Pick, index.into_arg(), Location::caller())
+        let caller = Location::caller();
+        if self.ty().is_list {
+            let operands = [index.into_arg().raw(self.graph, caller), self.raw(self.graph, caller)];
+            return self.graph.apply_one(Op::ListPick, &operands, &[], caller);
+        }
+        self.indexed(Op::Pick, index.into_arg(), caller)
     }
 
     #[inline]

@@ -283,6 +283,7 @@ fn reads_index(facts: &Facts<'_>, place: usize) -> bool {
         && match facts.callee {
             Callee::Cell(_) => true,
             Callee::Op(Op::Lookup | Op::OneHot { .. } | Op::ForkNoise { .. }) => true,
+            Callee::Op(Op::ListPick) => place == 0,
             Callee::Op(Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::LabelLoss) => place == 1,
             Callee::Op(Op::Dropout { .. }) => place > 0,
             Callee::Op(_) => false,

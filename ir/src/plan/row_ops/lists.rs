@@ -9,12 +9,19 @@ pub struct Scratch {
     weights: Vec<f32>,
 }
 
-/// Computes a fold over lists: `out = op(query, lists)`. Only attention has a query. An op of another template has no effect.
+/// Computes a fold over lists: `out = op(query, lists)`. The query is that of an attention, or the index of a pick. Words are
+/// the bits of floats. An op of another template has no effect.
 pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scratch: &mut Scratch) {
     match (op, lists) {
         (Op::ListFold(ListFold::Sum), [values]) => list::sum(values, out),
         (Op::ListFold(ListFold::Mean), [values]) => list::mean(values, out),
         (Op::ListFold(ListFold::Max), [values]) => list::max(values, out),
+        (Op::ListFold(ListFold::LogSumExp), [values]) => list::logsumexp(values, out),
+        (Op::ListFold(ListFold::ArgMax), [values]) => list::argmax(values, bytemuck::cast_slice_mut(out)),
+        (Op::ListPick, [values]) => match list::place_of(query[0].to_bits(), values.len()) {
+            Some(place) => out.copy_from_slice(values[place]),
+            None => out.fill(0.0),
+        },
         (Op::WeightedSum { softmax: false }, [scores, values]) => list::weighted_sum(scores, values, out),
         (Op::WeightedSum { softmax: true }, [scores, values]) => {
             let weights = &mut scratch.weights;
@@ -37,8 +44,14 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
 
 /// Computes the gradient of a fold over lists, by the rules of the oracle's `reference::derivative`. `outs` take the gradients
 /// of the values of its lists, side by side. An empty slice takes none. Attention has stages of its own.
-pub fn seg_grad(op: Op, lists: &[&[&[f32]]], dy: &[f32], outs: &mut [&mut [f32]]) {
+pub fn seg_grad(op: Op, query: &[f32], lists: &[&[&[f32]]], dy: &[f32], outs: &mut [&mut [f32]]) {
     match (op, lists, outs) {
+        (Op::ListPick, [values], [out]) => {
+            out.fill(0.0);
+            let place = list::place_of(query[0].to_bits(), values.len());
+            let taken = place.and_then(|place| out.chunks_exact_mut(dy.len()).nth(place));
+            taken.into_iter().for_each(|row| row.copy_from_slice(dy));
+        }
         (Op::ListFold(fold), [values], [out]) => fold_grad(fold, values, dy, out),
         (Op::WeightedSum { softmax }, [scores, values], [ds, dv]) => {
             let width = scores.first().map_or(1, |score| score.len());
@@ -124,6 +137,14 @@ fn fold_grad(fold: ListFold, values: &[&[f32]], dy: &[f32], out: &mut [f32]) {
                 }
             }
         }
+        ListFold::LogSumExp => {
+            let mut tops = vec![0.0; dy.len()];
+            list::max(values, &mut tops);
+            list::softmax(values, out);
+            list::logsumexp_gradient(&tops, dy, out);
+        }
+        // It has no gradient (rule P30).
+        ListFold::ArgMax => {}
     }
 }
 

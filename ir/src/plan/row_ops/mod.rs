@@ -62,9 +62,11 @@ pub const fn template(op: Op) -> Template {
         Op::Affine { .. } | Op::AffineRows { .. } => Template::Prod,
         Op::Lookup => Template::Lookup,
         Op::LabelLoss => Template::LabelLoss,
-        Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. } => {
-            Template::Seg
-        }
+        Op::ListFold(_)
+        | Op::ListPick
+        | Op::WeightedSum { .. }
+        | Op::Attend { .. }
+        | Op::GraphAttend { .. } => Template::Seg,
         Op::Broadcast(_)
         | Op::Matmul
         | Op::Dot

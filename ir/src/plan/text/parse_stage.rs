@@ -76,7 +76,7 @@ impl Parser<'_> {
             self.check_count(taken.len())?;
         }
         self.cursor.expect_mark(b'=')?;
-        let op = self.stage_op()?;
+        let (op, query) = self.fold(kernel)?;
         let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
         self.keyword("over")?;
         let (mut lists, mut elements) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl Parser<'_> {
         }
         self.keyword("from")?;
         let dy = self.view(kernel)?;
-        Ok(Stage::SegGrad { op, lists, elements, dy, dsts })
+        Ok(Stage::SegGrad { op, query, lists, elements, dy, dsts })
     }
 
     /// `unmean %8 = %7 over %0`

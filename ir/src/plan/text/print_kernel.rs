@@ -155,14 +155,14 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
                 told(out, *element, element_type(kernel, list));
             });
         }
-        Stage::SegGrad { op, lists, elements, dy, dsts } => {
+        Stage::SegGrad { op, query, lists, elements, dy, dsts } => {
             out.push_str("  unseg ");
             push_list(out, dsts, |out, dst| match dst {
                 Some(reg) => put(out, format_args!("{reg}")),
                 None => out.push_str("none"),
             });
             out.push_str(" = ");
-            fold(out, kernel, *op, None);
+            fold(out, kernel, *op, *query);
             push_list(out, lists.iter().zip(elements), |out, (&list, element)| {
                 put(out, format_args!("{list}"));
                 told(out, *element, element_type(kernel, &ListSource::Port(list)));

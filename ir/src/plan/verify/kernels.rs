@@ -220,8 +220,8 @@ impl Walk<'_> {
             Stage::Map { width, code } => self.map(*width, code),
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
             Stage::Seg { op, query, lists, elements, dst } => self.fold(*op, *query, lists, elements, *dst),
-            Stage::SegGrad { op, lists, elements, dy, dsts } => {
-                self.fold_gradient(*op, lists, elements, *dy, dsts);
+            Stage::SegGrad { op, query, lists, elements, dy, dsts } => {
+                self.fold_gradient(*op, *query, lists, elements, *dy, dsts);
             }
             Stage::MeanGrad { list, dy, dst } => self.mean_gradient(*list, *dy, *dst),
             Stage::AttendGrad { op, query, keys, values, dy, dst, reader } => {

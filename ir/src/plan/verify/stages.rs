@@ -7,10 +7,19 @@ use crate::graph::infer::infer;
 use crate::numeric::label_loss::MAX_LABELS;
 use crate::plan::row_ops::{Template, reader_width, template};
 use crate::plan::{ListSource, ParamPort, ProdInit, ProductPart, RegId, View};
-use crate::types::{DType, Shape, Type};
+use crate::types::{DType, INDEX, Shape, Type};
 
 const fn is_attention(op: Op) -> bool {
     matches!(op, Op::Attend { .. } | Op::GraphAttend { .. })
+}
+
+/// The type of the query of a fold over lists of such elements; `None` if it has none.
+fn query_type(op: Op, elements: &[Type]) -> Option<Type> {
+    match op {
+        Op::ListPick => Some(INDEX),
+        _ if is_attention(op) => elements.first().copied(),
+        _ => None,
+    }
 }
 
 impl Walk<'_> {
@@ -148,19 +157,32 @@ impl Walk<'_> {
                 format!("lists folded together must be equally long, found {} and {}", a.len(), b.len());
             self.report(Rule::Lengths, message);
         }
-        let mut types: Vec<Type> = Vec::with_capacity(3);
-        if is_attention(op) != query.is_some() {
-            self.report(Rule::Folds, "a query belongs to attention, and to nothing else");
-            return;
+        if let Some(result) = self.folded(Rule::Folds, op, query, elements) {
+            self.typed_write(Rule::Folds, dst, result);
         }
-        if let Some(query) = query {
-            types.push(elements[0]);
-            self.typed_read(Rule::Folds, query, elements[0]);
+    }
+
+    /// Checks the query and the elements of a fold. Returns the type of its result.
+    fn folded(&mut self, rule: Rule, op: Op, query: Option<View>, elements: &[Type]) -> Option<Type> {
+        let wanted = query_type(op, elements);
+        if wanted.is_some() != query.is_some() {
+            self.report(
+                rule,
+                "a query belongs to attention, an index to a pick, and neither to anything else",
+            );
+            return None;
         }
-        types.extend(elements.iter().map(|&element| Type { is_list: true, ..element }));
+        if let (Some(query), Some(wanted)) = (query, wanted) {
+            self.typed_read(rule, query, wanted);
+        }
+        let lists = elements.iter().map(|&element| Type { is_list: true, ..element });
+        let types: Vec<Type> = wanted.into_iter().chain(lists).collect();
         match infer(&op, &types, &[]) {
-            Ok(results) => self.typed_write(Rule::Folds, dst, results[0]),
-            Err(error) => self.report(Rule::Folds, format!("{}: {error}", op.spelling())),
+            Ok(results) => Some(results[0]),
+            Err(error) => {
+                self.report(rule, format!("{}: {error}", op.spelling()));
+                None
+            }
         }
     }
 
@@ -168,6 +190,7 @@ impl Walk<'_> {
     pub(super) fn fold_gradient(
         &mut self,
         op: Op,
+        query: Option<View>,
         lists: &[RegId],
         elements: &[Type],
         dy: View,
@@ -182,14 +205,15 @@ impl Walk<'_> {
             self.report(Rule::Edges, format!("{} has other operands", op.spelling()));
             return;
         }
-        let mut types: Vec<Type> = Vec::with_capacity(2);
         for (&list, &element) in lists.iter().zip(elements) {
             self.list(&ListSource::Port(list), element);
-            types.push(Type { is_list: true, ..element });
         }
-        match infer(&op, &types, &[]) {
-            Ok(results) => self.typed_read(Rule::Edges, dy, results[0]),
-            Err(error) => self.report(Rule::Edges, format!("{}: {error}", op.spelling())),
+        match self.folded(Rule::Edges, op, query, elements) {
+            Some(result) if result.dtype != DType::F32 => {
+                self.report(Rule::Edges, format!("{} of {result} has no gradient", op.spelling()));
+            }
+            Some(result) => self.typed_read(Rule::Edges, dy, result),
+            None => {}
         }
         for (dst, &element) in dsts.iter().zip(elements) {
             if let Some(reg) = *dst {

@@ -1,9 +1,9 @@
 //! Derivatives of folds over lists.
 
-use super::{Addend, Link, Partial, Partials};
+use super::{Addend, Link, Partial, Partials, none};
 use crate::reference::error::Checked;
 use crate::reference::frame::Call;
-use crate::reference::ops::at;
+use crate::reference::ops::{PICKED, at, place_of};
 use autobatch_ir::graph::ListFold;
 use autobatch_ir::numeric::{Real, graph_attention, list, row};
 use std::sync::Arc;
@@ -23,8 +23,26 @@ pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>, dy: &[T]) -> Che
             let taken = |i: usize, e: usize| if winners[e] as usize == i { dy[e] } else { T::ZERO };
             (0..values.len()).map(|i| (0..dy.len()).map(|e| taken(i, e)).collect()).collect()
         }
+        ListFold::LogSumExp => {
+            let (mut tops, mut weights) = (vec![T::ZERO; dy.len()], vec![T::ZERO; values.len() * dy.len()]);
+            list::max(&values, &mut tops);
+            list::softmax(&values, &mut weights);
+            list::logsumexp_gradient(&tops, dy, &mut weights);
+            weights.chunks_exact(dy.len()).map(<[T]>::to_vec).collect()
+        }
+        ListFold::ArgMax => return none(call),
     };
     Ok(vec![Partial::many(share)].into())
+}
+
+/// The rule of a pick: `dy` to the value at the index, zeros to the others.
+pub(super) fn pick<T: Real>(call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
+    let length = call.items(PICKED)?.len();
+    let mut rows = vec![vec![T::ZERO; dy.len()]; length];
+    if length > 0 || !call.clamps {
+        rows[place_of(call, 0, 0, length)?] = dy.to_vec();
+    }
+    Ok(vec![Partial::None, Partial::many(rows)].into())
 }
 
 /// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.

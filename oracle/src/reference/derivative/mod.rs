@@ -32,6 +32,9 @@
 //! | `norm` | `dx = dy * (x / y)`, 0 where `y` is 0 |
 //! | `layer_norm` | `dx = f * ((dy - mean(dy)) - y * (dot(dy, y) / n))`, `f` the factor of the row |
 //! | list `sum`, `mean`, `max` | `dv = dy`; `dv = dy / n`; `dy` to the first of ties |
+//! | list `logsumexp` | `dv_i = dy * w_i` with the softmax `w` of the values, 0 where every element is -inf |
+//! | list `argmax` | none |
+//! | `list_pick` | `dy` to the value at the index, 0 to the others |
 //! | `wsum` | `dv_i = c_i * dy`; `dc_i = dot(dy, v_i)` for a score of one element, else `dy * v_i` |
 //! | softmax `wsum` | the same with the weights `w`, then `ds_i = w_i * (dw_i - t)`, `t = chain over i of w_i * dw_i` |
 //! | `attend` | the weights `w` and slopes `g` of `attention_slopes`: `dq = chain over i of g_i * k_i`; `dk_i`, `dv_i` = chain of `g_i * q`, `w_i * dy` over all nodes that attend to the item, see [`reverse`](super::reverse) |
@@ -191,6 +194,7 @@ pub(crate) fn derive<T: Real>(
         Op::Norm => rows::norm(call, y(made)?, &dy),
         Op::LayerNorm { eps } => rows::layer_norm(T::from_f32(eps.get()), call, y(made)?, &dy),
         Op::ListFold(fold) => lists::fold(*fold, call, &dy),
+        Op::ListPick => lists::pick(call, &dy),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call, &dy),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call, &dy),
         Op::GraphAttend { slope } => lists::graph_attend(T::from_f32(slope.get()), call, &dy),

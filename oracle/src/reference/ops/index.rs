@@ -10,7 +10,7 @@ use autobatch_ir::numeric::Real;
 use autobatch_ir::numeric::noise::{self, Stream};
 
 /// An index, which must be below `bound`: an element of an operand.
-pub(super) fn place_of<T: Real>(
+pub(crate) fn place_of<T: Real>(
     call: &Call<'_, T>,
     operand: usize,
     element: usize,

@@ -19,7 +19,8 @@ mod product;
 mod rows;
 
 pub(crate) use elementwise::takes_second;
-pub(crate) use index::{label, mask, row_of};
+pub(crate) use index::{label, mask, place_of, row_of};
+pub(crate) use lists::PICKED;
 pub(crate) use losses::label_loss;
 pub(crate) use product::{Chains, matrices};
 
@@ -69,6 +70,7 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
             autobatch_ir::numeric::row::layer_norm(row, T::from_f32(eps.get()), out);
         }),
         Op::ListFold(fold) => lists::fold(*fold, call),
+        Op::ListPick => lists::pick(call),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call),
         Op::GraphAttend { slope } => lists::graph_attend(T::from_f32(slope.get()), call),

@@ -81,9 +81,11 @@ impl Deriver<'_> {
             Op::LabelLoss => first(self.label_loss(at, dy)),
             Op::PickNegLogSoftmax | Op::Hinge { .. } => first(self.labelled(at, dy)),
             Op::CrossEntropy | Op::KlDiv | Op::Mse | Op::Bce => self.pair_loss(at, dy),
-            Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } | Op::GraphAttend { .. } => {
-                lists::rule(self, at, dy)?
-            }
+            Op::ListFold(_)
+            | Op::ListPick
+            | Op::WeightedSum { .. }
+            | Op::Attend { .. }
+            | Op::GraphAttend { .. } => lists::rule(self, at, dy)?,
         })
     }
 

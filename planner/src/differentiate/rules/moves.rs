@@ -5,7 +5,7 @@ use crate::differentiate::deriver::{Deriver, Partial, PendingReduction, floats, 
 use crate::differentiate::tape::Applied;
 use crate::kernels::compile::{Value, side_by_side, split, type_of};
 use autobatch_ir::graph::{Fold, Op, Over, Permutation};
-use autobatch_ir::plan::{Code, ReductionSum, Source};
+use autobatch_ir::plan::{Code, ReductionSum, Source, View};
 use autobatch_ir::types::{DType, Shape, Type};
 
 impl Deriver<'_> {
@@ -63,17 +63,23 @@ impl Deriver<'_> {
         let ty = type_of(&at.operands[0]);
         let rows = ty.shape.dims()[0];
         let width = ty.shape.elements() as u32 / rows;
-        let index = self.b.one_view(at.operands[1].clone());
-        let chosen = self.one_hot(index, rows);
         let dy = self.b.one_view(dy);
         let dx = self.b.temp(ty);
-        for row in 0..rows {
-            let taken = self.truth(sub(chosen, row, 1));
-            let dy = self.b.view_source(dy, width);
-            let sources = vec![Source::Scalar(taken), dy, number(0.0)];
-            self.instr_to(sub(dx, row * width, width), Code::Select, DType::F32, sources);
-        }
+        let rows = (0..rows).map(|row| sub(dx, row * width, width)).collect();
+        self.choose_row(at.operands[1].clone(), dy, rows);
         value(dx, ty)
+    }
+
+    /// Gives `dy` to the row of an index, zeros to the others.
+    pub(in crate::differentiate) fn choose_row(&mut self, index: Value, dy: View, rows: Vec<View>) {
+        let index = self.b.one_view(index);
+        let chosen = self.one_hot(index, rows.len() as u32);
+        for (number_of_row, row) in (0..).zip(rows) {
+            let taken = self.truth(sub(chosen, number_of_row, 1));
+            let dy = self.b.view_source(dy, row.width);
+            let sources = vec![Source::Scalar(taken), dy, number(0.0)];
+            self.instr_to(row, Code::Select, DType::F32, sources);
+        }
     }
 
     /// A trained table gets `dy` in the row of the index.

@@ -326,6 +326,7 @@ const fn is_heavy(op: Op) -> bool {
             | Op::Lookup
             | Op::LabelLoss
             | Op::ListFold(_)
+            | Op::ListPick
             | Op::WeightedSum { .. }
             | Op::Attend { .. }
             | Op::GraphAttend { .. }

@@ -1,6 +1,6 @@
 //! Tests of folds over gathered rows: every instruction set gives the bits of the definitions and writes nothing else.
 
-use crate::kernels::{GatheredFold, Isa, gathered_fold_unchecked};
+use crate::kernels::{GatheredFold, Isa, gathered_fold};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::{Scratch, seg_op};
@@ -42,7 +42,7 @@ fn gathered_folds_match_the_definitions_bit_for_bit() {
                     stride,
                 };
                 // SAFETY: the instruction set is available, items are rows of the field, and `out` has a row per list.
-                unsafe { gathered_fold_unchecked(isa, fold, &lists) };
+                unsafe { gathered_fold(isa, fold).expect("one pass")(&lists) };
                 for (found, ends) in out.chunks_exact(stride).zip(offsets.windows(2)) {
                     let list: Vec<&[f32]> =
                         items[ends[0] as usize..ends[1] as usize].iter().map(row).collect();

@@ -14,7 +14,10 @@ fn rows(count: usize, width: usize, salt: usize) -> Vec<Vec<f32>> {
 #[test]
 fn gradients_of_folds_match_the_definitions_bit_for_bit() {
     let mut ops = vec![Op::WeightedSum { softmax: false }, Op::WeightedSum { softmax: true }];
-    ops.extend([ListFold::Sum, ListFold::Mean, ListFold::Max].map(Op::ListFold));
+    ops.extend(
+        ListFold::ALL.iter().filter(|&&fold| fold != ListFold::ArgMax).map(|&fold| Op::ListFold(fold)),
+    );
+    ops.push(Op::ListPick);
     for (count, width) in [(0, 5), (1, 1), (1, 20), (3, 37), (40, 16), (17, 100)] {
         for (op, score_width) in ops.iter().flat_map(|&op| [(op, 1), (op, width)]) {
             let (scores, values) = (rows(count, score_width, 1), rows(count, width, 5));
@@ -22,7 +25,7 @@ fn gradients_of_folds_match_the_definitions_bit_for_bit() {
             let scores: Vec<&[f32]> = scores.iter().map(Vec::as_slice).collect();
             let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
             let lists: Vec<&[&[f32]]> = match op {
-                Op::ListFold(_) => vec![&values],
+                Op::ListFold(_) | Op::ListPick => vec![&values],
                 _ => vec![&scores, &values],
             };
             let first = if lists.len() == 1 { width } else { score_width } * count;
@@ -32,9 +35,10 @@ fn gradients_of_folds_match_the_definitions_bit_for_bit() {
             if lists.len() == 2 {
                 outs.push(&mut expected.1);
             }
-            seg_grad(op, &lists, dy, &mut outs);
+            let query = &[f32::from_bits(count as u32 / 2)];
+            seg_grad(op, query, &lists, dy, &mut outs);
             let lists = [lists[0], lists.get(1).copied().unwrap_or(&[])];
-            let fold = FoldGradient { op, lists, dy };
+            let fold = FoldGradient { op, query, lists, dy };
             for isa in Isa::available() {
                 let mut found = (vec![9.0f32; first], vec![9.0f32; second]);
                 let outs = [&mut found.0[..], &mut found.1[..]];

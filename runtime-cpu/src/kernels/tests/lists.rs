@@ -23,17 +23,20 @@ fn rows(count: usize, width: usize, wild: bool) -> Vec<Vec<f32>> {
 #[test]
 fn folds_match_the_definitions_bit_for_bit() {
     let mut ops = vec![Op::WeightedSum { softmax: false }, Op::WeightedSum { softmax: true }];
-    ops.extend([ListFold::Sum, ListFold::Mean, ListFold::Max].map(Op::ListFold));
+    ops.extend(ListFold::ALL.iter().map(|&fold| Op::ListFold(fold)));
+    ops.push(Op::ListPick);
     ops.push(Op::Attend { scale: 0.125.into() });
     for (count, width, wild) in
         [(0, 5, false), (1, 1, false), (3, 37, true), (40, 16, false), (17, 100, true)]
     {
         for scores_width in [1, width] {
             let (scores, values) = (rows(count, scores_width, wild), rows(count, width, wild));
-            let query = &rows(1, scores_width, false)[0];
+            let query = rows(1, scores_width, false).swap_remove(0);
+            let index = [f32::from_bits(count as u32 / 2)];
             let scores: Vec<&[f32]> = scores.iter().map(Vec::as_slice).collect();
             let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
             for &op in &ops {
+                let query = if op == Op::ListPick { &index[..] } else { &query[..] };
                 check(op, query, &scores, &values);
             }
         }
@@ -43,7 +46,7 @@ fn folds_match_the_definitions_bit_for_bit() {
 /// Compares every instruction set with the definition.
 fn check(op: Op, query: &[f32], scores: &[&[f32]], values: &[&[f32]]) {
     let lists: &[&[&[f32]]] = match op {
-        Op::ListFold(_) => &[values],
+        Op::ListFold(_) | Op::ListPick => &[values],
         _ => &[scores, values],
     };
     let width = values.first().map_or(5, |value| value.len());

@@ -13,6 +13,7 @@ use super::{Attempt, Bad, Build, Example, Gradient, Kind, OpCase};
 
 /// Returns the entry of a kind.
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "a table with one line per kind")]
 pub fn case(kind: Kind) -> OpCase {
     match kind {
         Kind::Port => sources::port(),
@@ -96,6 +97,9 @@ pub fn case(kind: Kind) -> OpCase {
         Kind::ListSum => lists::sum(),
         Kind::ListMean => lists::mean(),
         Kind::ListMax => lists::max(),
+        Kind::ListLogSumExp => lists::logsumexp(),
+        Kind::ListArgMax => lists::argmax(),
+        Kind::ListPick => lists::pick(),
         Kind::WeightedSum => lists::weighted_sum(),
         Kind::SoftmaxSum => lists::softmax_sum(),
         Kind::Attend => lists::attend(),

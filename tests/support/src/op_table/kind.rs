@@ -31,7 +31,7 @@ kinds! {
     Concat Split Slice Reshape Transpose Pick Stack
     SumLast SumAll MeanLast MeanAll MaxLast MaxAll MinLast MinAll
     ArgMax TopK Softmax LogSoftmax LogSumExp Norm LayerNorm
-    ListSum ListMean ListMax WeightedSum SoftmaxSum Attend GraphAttend
+    ListSum ListMean ListMax ListLogSumExp ListArgMax ListPick WeightedSum SoftmaxSum Attend GraphAttend
     Lookup OneHot
     PickNegLogSoftmax LabelLoss CrossEntropy KlDiv Mse Bce Hinge
     Dropout ForkNoise StopGradient ScaleGradient
@@ -89,6 +89,9 @@ impl Kind {
             Op::ListFold(ListFold::Sum) => Self::ListSum,
             Op::ListFold(ListFold::Mean) => Self::ListMean,
             Op::ListFold(ListFold::Max) => Self::ListMax,
+            Op::ListFold(ListFold::LogSumExp) => Self::ListLogSumExp,
+            Op::ListFold(ListFold::ArgMax) => Self::ListArgMax,
+            Op::ListPick => Self::ListPick,
             Op::WeightedSum { softmax: false } => Self::WeightedSum,
             Op::WeightedSum { softmax: true } => Self::SoftmaxSum,
             Op::Attend { scale: _ } => Self::Attend,

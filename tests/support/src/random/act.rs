@@ -112,6 +112,8 @@ pub enum Act {
     LayerNorm,
     /// A fold over a list of any length.
     ListFold(ListFold),
+    /// The value of a list at a bound or computed index.
+    ListPick,
     /// A weighted sum over two lists.
     WeightedSum {
         /// Whether a softmax normalises the scores.
@@ -192,7 +194,7 @@ impl CellName {
     ];
 }
 
-const PLAIN: [Act; 52] = [
+const PLAIN: [Act; 53] = [
     Act::Input,
     Act::InputShaped,
     Act::Fill,
@@ -237,6 +239,7 @@ const PLAIN: [Act; 52] = [
     Act::LogSumExp,
     Act::Norm,
     Act::LayerNorm,
+    Act::ListPick,
     Act::Attend,
     Act::FanOut,
     Act::PickNegLogSoftmax,
@@ -345,7 +348,7 @@ impl Act {
                 !matches!(binary, Binary::Min | Binary::Max)
             }
             Self::Reduce(fold, _) => matches!(fold, Fold::Sum | Fold::Mean),
-            Self::ListFold(fold) => !matches!(fold, ListFold::Max),
+            Self::ListFold(fold) => !matches!(fold, ListFold::Max | ListFold::ArgMax),
             Self::LookComputed
             | Self::LeakyRelu
             | Self::Clamp

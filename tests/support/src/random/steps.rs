@@ -89,7 +89,9 @@ fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         | Act::Mse
         | Act::Bce
         | Act::Hinge => rows::emit(stage, step),
-        Act::ListFold(_) | Act::WeightedSum { .. } | Act::Attend | Act::FanOut => lists::emit(stage, step),
+        Act::ListFold(_) | Act::ListPick | Act::WeightedSum { .. } | Act::Attend | Act::FanOut => {
+            lists::emit(stage, step)
+        }
         Act::Dropout | Act::StopGradient | Act::ScaleGradient | Act::Call(_) => calls::emit(stage, step),
     }
 }

@@ -37,6 +37,14 @@ pub(super) fn fold(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(Op::ListFold(scope.rng.pick(ListFold::ALL)), vec![list]))
 }
 
+pub(super) fn pick(scope: &mut Scope<'_>) -> Option<Node> {
+    let x = scope.plain(|_| true)?;
+    let len = 1 + length(scope);
+    let list = scope.list(scope.ty(x), len)?;
+    let index = scope.index(len as u32)?;
+    Some(Node::new(Op::ListPick, vec![index, list]))
+}
+
 pub(super) fn weighted_sum(scope: &mut Scope<'_>) -> Option<Node> {
     let x = scope.float()?;
     let ty = scope.ty(x);

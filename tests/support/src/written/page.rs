@@ -10,7 +10,7 @@ use autobatch_ir::{DType, INDEX, Shape, Type};
 type Form = fn(&mut Scope<'_>) -> Option<Node>;
 
 /// Every form with its weight.
-const FORMS: [(u32, Form); 23] = [
+const FORMS: [(u32, Form); 24] = [
     (4, elements::unary),
     (1, elements::with_attributes),
     (4, elements::binary),
@@ -32,6 +32,7 @@ const FORMS: [(u32, Form); 23] = [
     (2, blocks::of_rows),
     (3, blocks::loss),
     (2, calls::fold),
+    (1, calls::pick),
     (1, calls::weighted_sum),
     (1, calls::attend),
 ];

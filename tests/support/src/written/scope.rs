@@ -204,12 +204,10 @@ impl Scope<'_> {
         let names: Vec<String> = params.iter().map(|&param| self.params[param].name.clone()).collect();
         let names = if names.is_empty() { String::new() } else { format!("[{}]", names.join(", ")) };
         let mut spelled: Vec<String> = operands.iter().map(|value| format!("%{value}")).collect();
-        // A bound index may replace the last operand.
-        if let (Some(last), false, true) = (spelled.last_mut(), self.in_body, takes_index(op))
-            && types.last() == Some(&INDEX)
-            && self.rng.chance(40)
-        {
-            *last = format!("#{}", self.values[operands[operands.len() - 1]].most);
+        // A bound index may replace the operand that is one.
+        let place = if matches!(op, Op::ListPick) { 0 } else { operands.len().saturating_sub(1) };
+        if takes_index(op) && !self.in_body && types[place] == INDEX && self.rng.chance(40) {
+            spelled[place] = format!("#{}", self.values[operands[place]].most);
         }
         let operands = if spelled.is_empty() { String::new() } else { format!("({})", spelled.join(", ")) };
         let right = format!("{}{}{names}{operands}", op.spelling(), attributes(op));
@@ -221,7 +219,13 @@ impl Scope<'_> {
 fn takes_index(op: &Op) -> bool {
     matches!(
         op,
-        Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::LabelLoss | Op::Lookup | Op::OneHot { .. }
+        Op::Pick
+            | Op::ListPick
+            | Op::PickNegLogSoftmax
+            | Op::Hinge { .. }
+            | Op::LabelLoss
+            | Op::Lookup
+            | Op::OneHot { .. }
     )
 }
 

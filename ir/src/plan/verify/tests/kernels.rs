@@ -95,7 +95,7 @@ shows! {
     only_attention_has_a_query:
         refused_stage!(Rule::Folds, 2, 0, Stage::Seg { query, .. } => *query = Some(view(0, 0, 2))) => @r#"
     the plan breaks its rules in 2 places
-       1. P13 kernel k2 (@node), stage 0: a query belongs to attention, and to nothing else
+       1. P13 kernel k2 (@node), stage 0: a query belongs to attention, an index to a pick, and neither to anything else
        2. P9 kernel k2 (@node), stage 1: element 0 of register 3 is read before a stage wrote it
     "#;
     lookups_give_rows_of_a_matrix:

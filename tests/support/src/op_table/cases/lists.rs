@@ -1,5 +1,6 @@
 //! Lists and folds over them.
 
+use super::rows::NO_PLACE;
 use super::{OpCase, TRUE, entry, good};
 use autobatch_ir::{Graph, Value, f32};
 
@@ -83,6 +84,49 @@ fold! {
     sum = [0.0, 1.25];
     mean = [0.0, 1.25 / 3.0];
     max = [1.0, 3.0];
+}
+
+pub(super) fn logsumexp() -> OpCase {
+    let all = |at: usize| [A, B, C].iter().map(|x| f64::from(x[at]).exp()).sum::<f64>().ln();
+    entry(
+        vec![
+            good(&["f32[2]"], vec![vec![all(0), all(1)]], |g, _| vec![values(g).logsumexp()]),
+            good(&["f32[2]"], vec![vec![1.0, -2.0]], |g, _| vec![g.list([g.input(&A)]).logsumexp()]),
+            good(&["f32[2]"], vec![vec![0.0, 0.0]], |g, _| vec![g.empty_list(f32([2])).logsumexp()]),
+        ],
+        TRUE,
+        "expected f32 elements, found u32",
+        |g, _| vec![g.list([g.index(1), g.index(2)]).logsumexp()],
+    )
+}
+
+pub(super) fn argmax() -> OpCase {
+    entry(
+        vec![
+            good(&["u32[2]"], vec![vec![0.0, 1.0]], |g, _| vec![values(g).argmax()]),
+            // The first of equal elements wins. Zeros of both signs are equal.
+            good(&["u32[2]"], vec![vec![1.0, 0.0]], |g, _| {
+                vec![g.list([[1.0, -0.0], [2.0, 0.0], [2.0, 0.0]].map(|x| g.input(&x))).argmax()]
+            }),
+            good(&["u32[2]"], vec![vec![0.0, 0.0]], |g, _| vec![g.empty_list(f32([2])).argmax()]),
+        ],
+        NO_PLACE,
+        "expected f32 elements, found u32",
+        |g, _| vec![g.list([g.index(1), g.index(2)]).argmax()],
+    )
+}
+
+pub(super) fn pick() -> OpCase {
+    entry(
+        vec![
+            good(&["f32[2]"], vec![vec![0.5, 3.0]], |g, _| vec![values(g).pick(1u32)]),
+            good(&["f32[2]"], vec![vec![-1.5, 0.25]], |g, _| vec![values(g).pick(scores(g).argmax())]),
+            good(&["u32"], vec![vec![8.0]], |g, _| vec![g.list([g.index(7), g.index(8)]).pick(1u32)]),
+        ],
+        TRUE,
+        "the index must be u32, found f32",
+        |g, _| vec![values(g).pick(g.input_shaped([], &[1.0]))],
+    )
 }
 
 fn mixed(weights: [f64; 3]) -> Vec<f64> {

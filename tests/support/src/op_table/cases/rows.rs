@@ -75,7 +75,7 @@ reduce! {
     min_last min_all = min_rows, min, min;
 }
 
-const NO_PLACE: Gradient = Gradient::None("an index has no derivative");
+pub(super) const NO_PLACE: Gradient = Gradient::None("an index has no derivative");
 
 pub(super) fn argmax() -> OpCase {
     entry(

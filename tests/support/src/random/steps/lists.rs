@@ -13,9 +13,16 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::ListFold(fold) => {
             let element = element(stage, step);
             let (list, bound) = list(stage, step, element);
-            let bound = if fold == ListFold::Sum { f64::from(LONGEST) * bound } else { bound };
+            let longest = f64::from(LONGEST);
+            let bound = match fold {
+                ListFold::Sum => longest * bound,
+                ListFold::Mean | ListFold::Max => bound,
+                ListFold::LogSumExp => bound + longest.ln(),
+                ListFold::ArgMax => longest,
+            };
             (folded(fold, list), bound)
         }
+        Act::ListPick => pick(stage, step),
         Act::WeightedSum { softmax } => weighted_sum(stage, step, softmax),
         Act::Attend => attend(stage, step),
         _ => unreachable!("not an action on lists"),
@@ -105,7 +112,20 @@ pub(crate) fn folded<'g>(fold: ListFold, list: Value<'g>) -> Value<'g> {
         ListFold::Sum => list.sum(),
         ListFold::Mean => list.mean(),
         ListFold::Max => list.max(),
+        ListFold::LogSumExp => list.logsumexp(),
+        ListFold::ArgMax => list.argmax(),
     }
+}
+
+/// Emits a pick of a new list, because the length of an existing one is unknown.
+fn pick<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
+    let element = element(stage, step);
+    let mut items = stage.items(step, element);
+    if items.is_empty() {
+        items.push(stage.of_type(step, 20, element));
+    }
+    let (list, bound) = new_list(stage, element, &items);
+    (list.pick(stage.index(step, items.len())), bound)
 }
 
 /// Emits a weighted sum. An existing list serves as its own scores, because a body does not know its length.
