@@ -116,4 +116,4 @@ pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };
 pub use values::Values;
-pub use vocabulary::{AdaptiveSoftmax, Sample, SampledSoftmax};
+pub use vocabulary::{AdaptiveSoftmax, DetachedSample, Sample, SampledSoftmax};

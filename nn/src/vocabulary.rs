@@ -5,6 +5,7 @@
 //! label and of a few random words; it is a loss for training only.
 
 use crate::{Linear, Values};
+use autobatch_ir::graph::ValueKey;
 use autobatch_ir::hash::split_mix;
 use autobatch_ir::{Graph, Init, ModuleBuilder, Table, Value};
 use std::panic::Location;
@@ -156,6 +157,33 @@ pub struct Sample<'g> {
     columns: Value<'g>,
     /// The addend of the score of each class: its bias, minus the logarithm of its expected count.
     corrections: Value<'g>,
+}
+
+/// A [`Sample`] without the lifetime of its graph, for programs that cannot hold a `Value`.
+#[derive(Clone, Debug)]
+pub struct DetachedSample {
+    classes: Vec<u32>,
+    values: [Option<ValueKey>; 2],
+}
+
+impl DetachedSample {
+    /// The sample in its graph; `None` after a fault, and in another graph.
+    #[track_caller]
+    #[must_use]
+    pub fn attach<'g>(&self, graph: &'g Graph) -> Option<Sample<'g>> {
+        let [columns, corrections] = self.values;
+        let [columns, corrections] = [graph.value(columns?)?, graph.value(corrections?)?];
+        Some(Sample { classes: self.classes.clone(), columns, corrections })
+    }
+}
+
+impl Sample<'_> {
+    /// The sample without the lifetime of its graph.
+    #[must_use]
+    pub fn detach(&self) -> DetachedSample {
+        let values = [self.columns, self.corrections].map(Value::key);
+        DetachedSample { classes: self.classes.clone(), values }
+    }
 }
 
 impl SampledSoftmax {

@@ -64,6 +64,7 @@ from ._autobatch import (
     list_of,
     one_hot,
     softmax_sum,
+    log_softmax_of,
     stack,
     total,
     u32,

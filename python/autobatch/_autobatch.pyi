@@ -77,6 +77,15 @@ class BiRNN:
 class BusyError(AutobatchError):
     """Another thread uses the object."""
 
+class CRF:
+    """A linear-chain conditional random field."""
+    def __init__(self, module, name, tags) -> Any:
+        ...
+    def decode(self, scores) -> Any:
+        """The most probable tags, an index for each position."""
+    def loss(self, scores, tags) -> Any:
+        """The negative logarithm of the probability of the tags, one for each position, given the scores of all tags at each position."""
+
 class Cell:
     """A cell: a function that was traced once. Calling it emits one node."""
     def __call__(self, *args, **kwargs) -> Any:
@@ -136,6 +145,17 @@ class Engine:
     def threads(self) -> Any:
         """The number of threads that execute; 0 for all cores."""
 
+class Experts:
+    """A mixture of experts: a gate weighs several MLPs."""
+    def __init__(self, module, name, widths, count, activation='relu') -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        ...
+    def gates(self, x) -> Any:
+        """The probability of each expert."""
+    def sparse(self, x, gates, used) -> Any:
+        """The mixture of the named experts, each at most once. `gates` are those of `gates(x)`."""
+
 class GRU:
     """The gated recurrent unit."""
     def __init__(self, module, name, input, width) -> Any:
@@ -157,6 +177,20 @@ class GRUState:
     @property
     def values(self) -> Any:
         """All values of the state, the hidden one first."""
+
+class GatedGraph:
+    """The gated graph network: in each round, every node sums its neighbours and updates its state by a GRU."""
+    def __init__(self, module, name, width) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        ...
+
+class GatedSum:
+    """The sum of all nodes of a graph, each times a gate."""
+    def __init__(self, module, name, width, outputs) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        ...
 
 class Graph:
     """A graph that a program builds step by step: `with session.graph() as g: ...`."""
@@ -181,6 +215,13 @@ class Graph:
         """The text form of the graph, which `autobatch` reads on the command line."""
     def to_bytes(self) -> Any:
         """The binary form of the graph."""
+
+class GraphAttention:
+    """Graph attention: every node attends to its neighbours and to itself, in several heads."""
+    def __init__(self, module, name, inputs, width, heads, *, slope=0.2, activation='identity') -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        ...
 
 class Guards:
     """Everything that the code of a module can read besides its arguments."""
@@ -586,6 +627,20 @@ def RmsProp(lr, alpha=Ellipsis, eps=Ellipsis, eps_under_root=Ellipsis, **options
 class RunError(AutobatchError):
     """A plan could not be executed."""
 
+class Sample:
+    """Classes that the losses of one graph compare theirs with."""
+
+class SampledSoftmax:
+    """A softmax over a class and a sample of other classes, for training with many classes in the order of their frequency."""
+    def __init__(self, module, name, inputs, classes, samples) -> Any:
+        ...
+    def full_loss(self, *args: Any, **options: Any) -> Any:
+        """The loss of a class among all classes, for evaluation."""
+    def loss(self, sample, xs, classes) -> Any:
+        """The sum of the losses of a sequence of vectors and their classes against a sample; 0 for an empty sequence."""
+    def sample(self, seed) -> Any:
+        """The sample of the current graph, which all its losses may share. Equal seeds draw equal classes; a good seed is the number of"""
+
 class Schedule:
     """A schedule of the learning rate: a factor for each update."""
     def __call__(self, *args, **kwargs) -> Any:
@@ -980,7 +1035,7 @@ class Value:
     def outer(self, other) -> Any:
         """The outer product of two vectors."""
     def pick(self, index) -> Any:
-        """The element, or row of a matrix, at an index. An index that is known is checked at once; a computed index out of"""
+        """The element, or row of a matrix, at an index; of a list, the value there. An index of a value that is known is checked"""
     def pow(self, other) -> Any:
         """`self ^ other`"""
     def recip(self) -> Any:
@@ -1093,6 +1148,9 @@ def list(values, element=None) -> Any:
 
 def list_of(element) -> Any:
     """The type of lists of values of a type."""
+
+def log_softmax_of(values) -> Any:
+    """The logarithm of the softmax over values of one type, element by element: each minus the `logsumexp` of all."""
 
 def one_hot(index, width) -> Any:
     """1 at an index, 0 elsewhere."""

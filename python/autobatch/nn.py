@@ -1,6 +1,7 @@
 """Layers. A layer declares its parameters in a module when it is made, and emits when it is called."""
 
 from ._autobatch import (
+    CRF,
     GRU,
     LSTM,
     MLP,
@@ -11,11 +12,17 @@ from ._autobatch import (
     BiRNN,
     ChildSumTreeLSTM,
     Embedding,
+    Experts,
+    GatedGraph,
+    GatedSum,
+    GraphAttention,
     LayerNorm,
     Linear,
     MultiHeadAttention,
     Positions,
     RMSNorm,
+    Sample,
+    SampledSoftmax,
     TransformerDecoder,
     TransformerEncoder,
     TransformerEncoderLayer,

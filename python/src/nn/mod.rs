@@ -2,9 +2,11 @@
 //! when it is called.
 
 mod attention;
+mod graphs;
 mod recurrent;
 mod transformer;
 mod trees;
+mod vocabulary;
 
 use crate::graph::{Shared, current, wrap};
 use crate::module::{PyModule_, PyParam};
@@ -22,9 +24,7 @@ fn many<'py>(
     xs: &Bound<'py, PyAny>,
     f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Vec<Value<'g>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let (py, xs) = (xs.py(), Many::of(xs)?);
-    let keys = xs.graph.emit(py, |g| Ok(f(g, xs.get(g)?).into_iter().map(Value::key).collect::<Vec<_>>()))?;
-    wrapped(py, &xs.graph, keys)
+    Many::of(xs)?.emit_many(xs.py(), f)
 }
 
 /// Emits one value from several.
@@ -221,5 +221,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     recurrent::register(m)?;
     trees::register(m)?;
     attention::register(m)?;
+    graphs::register(m)?;
+    vocabulary::register(m)?;
     transformer::register(m)
 }

@@ -86,6 +86,16 @@ impl Many {
     ) -> PyResult<PyValue> {
         self.graph.emit(py, |g| wrap(&self.graph, f(g, self.get(g)?)))
     }
+
+    /// Emits several values.
+    pub(crate) fn emit_many<'py>(
+        &self,
+        py: Python<'py>,
+        f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Vec<Value<'g>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let keys = self.graph.emit(py, |g| Ok(f(g, self.get(g)?).into_iter().map(Value::key).collect()))?;
+        wrapped(py, &self.graph, keys)
+    }
 }
 
 /// `x · W (+ b)`, where `x` is the concatenation of the parts.
@@ -160,6 +170,12 @@ fn softmax_sum(py: Python<'_>, scores: &PyValue, values: &PyValue) -> PyResult<P
     scores.graph.emit(py, |g| wrap(&scores.graph, g.softmax_sum(scores.get(g)?, values.get(g)?)))
 }
 
+/// The logarithm of the softmax over values of one type, element by element: each minus the `logsumexp` of all.
+#[pyfunction]
+fn log_softmax_of<'py>(values: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
+    Many::of(values)?.emit_many(values.py(), |g, values| g.log_softmax_of(values))
+}
+
 /// Dot-product attention of a query over lists of keys and values.
 #[pyfunction]
 #[pyo3(signature = (query, keys, values, scale = 1.0))]
@@ -222,6 +238,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(append, m)?)?;
     m.add_function(wrap_pyfunction!(weighted_sum, m)?)?;
     m.add_function(wrap_pyfunction!(softmax_sum, m)?)?;
+    m.add_function(wrap_pyfunction!(log_softmax_of, m)?)?;
     m.add_function(wrap_pyfunction!(attend, m)?)?;
     m.add_function(wrap_pyfunction!(graph_attend, m)?)?;
     m.add_function(wrap_pyfunction!(total, m)?)

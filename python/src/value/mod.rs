@@ -249,10 +249,11 @@ impl PyValue {
         self.apply(py, |x| x.broadcast(shape))
     }
 
-    /// The element, or row of a matrix, at an index. An index that is known is checked at once; a computed index out of
-    /// range fails the execution.
+    /// The element, or row of a matrix, at an index; of a list, the value there. An index of a value that is known is checked
+    /// at once; any other index out of range fails the execution.
     fn pick(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(index) = index.extract::<i64>() {
+        let is_list = self.graph.read(|graph| Ok(self.get(graph)?.ty().is_list))?;
+        if let (Ok(index), false) = (index.extract::<i64>(), is_list) {
             let len = self.len()?;
             if !(0..i64::from(len)).contains(&index) {
                 return Err(out_of_range(index, len));
