@@ -123,9 +123,10 @@ impl GraphAttention {
             values.push(z);
         }
         let mut read = Vec::with_capacity(nodes.len());
+        let [key, value] = [self.heads, self.width].map(vector);
         for (node, query) in queries.into_iter().enumerate() {
-            let keys = neighbours.list(g, vector(self.heads), node, &keys);
-            let values = neighbours.list(g, vector(self.width), node, &values);
+            let keys = neighbours.list(g, key, node, &keys);
+            let values = neighbours.list(g, value, node, &values);
             let [y] = g.call(self.read, [query, keys, values]);
             read.push(y);
         }

@@ -62,10 +62,10 @@ impl GatedGraph {
         let Some(neighbours) = Neighbours::new(g, states.len(), neighbours, Itself::AsGiven) else {
             return states;
         };
-        let mut next = states.clone();
+        let (mut next, element) = (states.clone(), vector(self.width));
         for _ in 0..rounds {
             for (node, (next, &state)) in next.iter_mut().zip(&states).enumerate() {
-                let near = neighbours.list(g, vector(self.width), node, &states);
+                let near = neighbours.list(g, element, node, &states);
                 [*next] = g.call(self.round, [near, state]);
             }
             std::mem::swap(&mut states, &mut next);

@@ -2,56 +2,81 @@
 
 use super::label_loss::LabelGradientSpace;
 use super::pack::PackedWeights;
-use bytemuck::{Pod, Zeroable};
-
-#[derive(Clone, Copy, Pod, Zeroable)]
-#[repr(C, align(64))]
-struct Line([f32; Line::FLOATS]);
-
-impl Line {
-    const FLOATS: usize = 16;
-}
 
 /// A zeroed buffer of floats aligned to 64 bytes.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Aligned {
-    lines: Vec<Line>,
+    /// The floats, and some before the first that is aligned. Memory of a larger alignment would be zeroed by hand, which touches
+    /// all pages.
+    memory: Vec<f32>,
+    start: usize,
+    floats: usize,
 }
 
 impl Aligned {
-    /// Allocates at least `floats` zeros, or returns `None` if the allocation fails.
-    pub(super) fn zeroed(floats: usize) -> Option<Self> {
-        let count = floats.div_ceil(Line::FLOATS);
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Line::zeroed());
-        Some(Aligned { lines })
+    /// The floats of a cache line.
+    pub(crate) const LINE: usize = 16;
+
+    /// Allocates at least `floats` zeros, in whole cache lines, or returns `None` if the allocation fails. Memory that nobody touches
+    /// stays with the system.
+    pub(crate) fn zeroed(floats: usize) -> Option<Self> {
+        if floats == 0 {
+            return Some(Self::default());
+        }
+        let floats = floats.checked_next_multiple_of(Self::LINE)?;
+        let mut memory: Vec<f32> =
+            bytemuck::allocation::try_zeroed_vec(floats.checked_add(Self::LINE)?).ok()?;
+        advise_huge_pages(&mut memory);
+        // An address of floats is a multiple of their size.
+        let beyond = memory.as_ptr().addr() / size_of::<f32>() % Self::LINE;
+        let start = (Self::LINE - beyond) % Self::LINE;
+        Some(Self { memory, start, floats })
     }
 
     /// Grows to at least `floats` floats; new floats are zero. Returns `None` if the allocation fails.
     pub(crate) fn fit(&mut self, floats: usize) -> Option<()> {
-        let count = floats.div_ceil(Line::FLOATS);
-        if count > self.lines.len() {
-            self.lines.try_reserve_exact(count - self.lines.len()).ok()?;
-            self.lines.resize(count, Line::zeroed());
+        if floats > self.floats {
+            let mut larger = Self::zeroed(floats)?;
+            larger.floats_mut()[..self.floats].copy_from_slice(self.floats());
+            *self = larger;
         }
         Some(())
     }
 
-    /// Like [`fit`](Self::fit), but a reallocation doubles the capacity.
-    pub(crate) fn fit_growing(&mut self, floats: usize) -> Option<()> {
-        let more = floats.div_ceil(Line::FLOATS).saturating_sub(self.lines.len());
-        self.lines.try_reserve(more).ok()?;
-        self.fit(floats)
-    }
-
     pub(crate) fn floats(&self) -> &[f32] {
-        bytemuck::cast_slice(&self.lines)
+        &self.memory[self.start..self.start + self.floats]
     }
 
     pub(crate) fn floats_mut(&mut self) -> &mut [f32] {
-        bytemuck::cast_slice_mut(&mut self.lines)
+        &mut self.memory[self.start..self.start + self.floats]
     }
+}
+
+impl Clone for Aligned {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeroed(self.floats).expect("as much memory as the original");
+        copy.floats_mut().copy_from_slice(self.floats());
+        copy
+    }
+}
+
+/// The bytes of memory from which huge pages are worth asking for: two of them, so that one lies within.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 4 << 20;
+
+/// Asks for huge pages in large memory that nobody has touched yet. The rows of a list lie far apart, and with small pages each
+/// of them costs a walk through the page tables.
+fn advise_huge_pages(memory: &mut [f32]) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    if size_of_val(memory) >= HUGE {
+        const PAGE: usize = 4096;
+        let bytes = size_of_val(memory) - PAGE;
+        let start = memory.as_mut_ptr().cast::<u8>();
+        // SAFETY: the range lies within the memory. The advice changes no contents, and a kernel that does not follow it, or
+        // has larger pages, reports an error that has no effect.
+        unsafe { libc::madvise(start.add(start.align_offset(PAGE)).cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
+    let _ = memory;
 }
 
 /// Scratch space in which kernels gather and pack operand rows.
@@ -75,9 +100,8 @@ impl Scratch {
 
     /// Returns `floats` floats of unspecified value. Callers request sizes bounded by constants.
     pub(super) fn floats(&mut self, floats: usize) -> &mut [f32] {
-        let lines = floats.div_ceil(Line::FLOATS);
-        if self.buffer.lines.len() < lines {
-            self.buffer.lines.resize(lines, Line::zeroed());
+        if self.buffer.floats < floats {
+            self.buffer = Aligned::zeroed(floats).unwrap_or_default();
         }
         &mut self.buffer.floats_mut()[..floats]
     }
