@@ -51,27 +51,40 @@ pub fn argmax<T: Real>(values: &[&[T]], out: &mut [u32]) {
 /// maximum is the result itself.
 #[inline(always)]
 pub fn logsumexp<T: Real>(values: &[&[T]], out: &mut [T]) {
-    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-        let rows = || {
-            values.iter().enumerate().filter_map(|(number, row)| Some((number, row.get(block * BLOCK..)?)))
-        };
-        let (mut tops, mut totals) = ([T::ZERO; BLOCK], [T::ZERO; BLOCK]);
-        for (number, row) in rows() {
-            for (top, &x) in tops.iter_mut().zip(row) {
-                *top = if number == 0 { x } else { top.max(x) };
-            }
+    let (blocks, rest) = out.as_chunks_mut::<BLOCK>();
+    let rest_start = blocks.len() * BLOCK;
+    for (number, block) in blocks.iter_mut().enumerate() {
+        logsumexp_of_block(values, number * BLOCK, block);
+    }
+    for (number, element) in rest.iter_mut().enumerate() {
+        logsumexp_of_block(values, rest_start + number, std::array::from_mut(element));
+    }
+}
+
+/// [`logsumexp`] of `N` elements from `start` on. Their number is constant, so that a kernel uses vectors.
+#[inline(always)]
+fn logsumexp_of_block<T: Real, const N: usize>(values: &[&[T]], start: usize, out: &mut [T; N]) {
+    let rows = || values.iter().filter_map(|row| row.get(start..)?.first_chunk::<N>());
+    let Some(first) = rows().next() else {
+        out.fill(T::ZERO);
+        return;
+    };
+    let mut tops = *first;
+    for row in rows().skip(1) {
+        for (top, &x) in tops.iter_mut().zip(row) {
+            *top = top.max(x);
         }
-        for (number, row) in rows() {
-            for ((total, &top), &x) in totals.iter_mut().zip(&tops).zip(row) {
-                let e = x.sub(top).exp();
-                *total = if number == 0 { e } else { total.add(e) };
-            }
+    }
+    // The first addend replaces a sum of -0, which keeps every bit.
+    let mut totals = [T::ZERO.neg(); N];
+    for row in rows() {
+        for ((total, &top), &x) in totals.iter_mut().zip(&tops).zip(row) {
+            *total = total.add(x.sub(top).exp());
         }
-        for ((result, top), total) in out.iter_mut().zip(tops).zip(totals) {
-            let finite = top.add(total.log());
-            let sum = if top.abs() == T::INFINITY { top } else { finite };
-            *result = if values.is_empty() { T::ZERO } else { sum };
-        }
+    }
+    for ((result, top), total) in out.iter_mut().zip(tops).zip(totals) {
+        let finite = top.add(total.log());
+        *result = if top.abs() == T::INFINITY { top } else { finite };
     }
 }
 

@@ -287,6 +287,11 @@ fn broadcast(x: &[u32], from: Shape, to: Shape, out: &mut [u32]) {
 }
 
 fn transpose(permutation: [u8; Shape::MAX_RANK], x: &[u32], from: Shape, out: &mut [u32]) {
+    if let [rows, columns] = *from.dims()
+        && permutation[0] == 1
+    {
+        return transpose_matrix(x, [rows as usize, columns as usize], out);
+    }
     let own = strides(from);
     let (mut steps, mut dims) = ([0; Shape::MAX_RANK], [0; Shape::MAX_RANK]);
     for axis in 0..from.rank() {
@@ -294,6 +299,19 @@ fn transpose(permutation: [u8; Shape::MAX_RANK], x: &[u32], from: Shape, out: &m
         (steps[axis], dims[axis]) = (own[source], from.dims()[source]);
     }
     walk(x, &dims[..from.rank()], &steps, out);
+}
+
+/// Transposes some rows at a time, so that few lines of the result are open at once.
+fn transpose_matrix(x: &[u32], [rows, columns]: [usize; 2], out: &mut [u32]) {
+    const ROWS: usize = 16;
+    for (first, block) in (0..rows).step_by(ROWS).zip(x.chunks(ROWS * columns)) {
+        let count = ROWS.min(rows - first);
+        for (column, result) in out.chunks_exact_mut(rows).enumerate() {
+            for (to, row) in result[first..first + count].iter_mut().zip(block.chunks_exact(columns)) {
+                *to = row[column];
+            }
+        }
+    }
 }
 
 fn top_k(k: usize, x: &[f32], width: usize, dsts: &mut [&mut [u32]]) {
