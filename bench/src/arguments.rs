@@ -89,7 +89,7 @@ pub struct StepArgs {
 /// The measurements that may precede a model, with their help.
 const MEASUREMENTS: [(&str, &str); 6] = [
     ("sweep", "before a model: time several batch sizes"),
-    ("peak", "before a model: compute its share of the peak of the processor"),
+    ("peak", "before a model: time its kinds of work, beside the peak of the processor"),
     ("threads", "before a model: compare one thread with several"),
     ("predict", "alone or before a model: predict the time of the first graph on cards, without a GPU"),
     (

@@ -1,16 +1,18 @@
-//! Measures matrix products against the peak of the processor, and the overhead of the executor.
+//! Measures where the time of a step goes: products against the peak of the processor, the other kinds of work, the overhead of
+//! the executor, and the parts of a step outside execution.
 //!
 //! The first graph of a model is planned once and executed repeatedly. The peak is measured in the same
 //! thread before and after each execution, because clock rates change. The result compares the fastest
-//! execution with the highest peak. Time in which the thread waits for a core does not count.
+//! execution with the highest peak. Time in which the thread waits for a core does not count. The shares of the kinds of work
+//! come from further executions that read a clock at every stage of a tile.
 
-use crate::step::Runner;
+use crate::step::{Measured, Phase, Runner};
 use crate::{BenchError, Options};
-use autobatch_ir::plan::Plan;
+use autobatch_ir::graph::Op;
+use autobatch_ir::plan::{ListSource, Plan, ReductionSum, RegId, Stage, Step, View};
 use autobatch_models::catalogue;
-use autobatch_planner::Work;
-use autobatch_planner::schedule::Class;
 use autobatch_runtime_cpu::kernels::peak_flops;
+use autobatch_runtime_cpu::{Counters, WorkKind};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +26,10 @@ pub struct Effort {
     pub isa: String,
     /// Number of steps of the plan.
     pub steps: usize,
-    /// Floating-point operations of its matrix products, two per multiply-add.
+    /// Whether the step is one of training.
+    pub is_training: bool,
+    /// Floating-point operations of its products, two per multiply-add: with weights, of two values, in attention, for losses of
+    /// labels, and for the gradients of weights.
     pub product_flops: f64,
     /// Seconds of the fastest execution, without waiting for a core.
     pub seconds: f64,
@@ -32,6 +37,21 @@ pub struct Effort {
     pub peak: f64,
     /// The overhead of the execution with the smallest overhead.
     pub overhead: Overhead,
+    /// The kinds of work of the fastest counted execution, the longest first; those that take no time are left out.
+    pub kinds: Vec<KindShare>,
+    /// Seconds of the parts of the fastest complete step of the first graph: emit, plan, verify, execute, update, read.
+    pub step: [f64; 6],
+}
+
+/// One kind of work of an execution.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KindShare {
+    /// The kind.
+    pub kind: &'static str,
+    /// Seconds, summed over its stages.
+    pub seconds: f64,
+    /// Floating-point operations of its products.
+    pub flops: f64,
 }
 
 /// Nanoseconds per step that an execution spends outside kernels.
@@ -96,6 +116,8 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     measure_peak()?;
     runner.executor().set_counting(true);
     let mut overhead: Option<Overhead> = None;
+    let (mut kinds, mut least_counted) = (Vec::new(), Duration::MAX);
+    let flops = Flops::of(&plan);
     let per_step = |time: Duration| 1e9 * time.as_secs_f64() / plan.steps.len().max(1) as f64;
     for _ in 0..options.rounds.max(3) {
         runner.execute_again(&plan)?;
@@ -107,15 +129,29 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
             between: per_step(counters.executing.saturating_sub(inside)),
         };
         overhead = Some(overhead.filter(|least| least.total() <= found.total()).unwrap_or(found));
+        let time = counters.executing + counters.reductions;
+        if time < least_counted {
+            (kinds, least_counted) = (kinds_of(counters, &flops), time);
+        }
     }
+    runner.executor().set_counting(false);
+    let mut step: Option<Measured> = None;
+    for _ in 0..options.rounds.max(3) {
+        let found = runner.first_step()?;
+        step = Some(step.filter(|least| least.total() <= found.total()).unwrap_or(found));
+    }
+    let step = step.unwrap_or_default();
     Ok(Effort {
         workload: name.to_owned(),
         isa: isa.to_string(),
         steps: plan.steps.len(),
-        product_flops: product_flops(&plan),
+        is_training: plan.mode == autobatch_ir::plan::Mode::Train,
+        product_flops: flops.total(),
         seconds: best.as_secs_f64(),
         peak,
         overhead: overhead.unwrap_or_default(),
+        kinds,
+        step: Phase::STEP.map(|phase| step.of(phase).as_secs_f64()),
     })
 }
 
@@ -127,17 +163,101 @@ fn waiting_time() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-fn product_flops(plan: &Plan) -> f64 {
-    let work: Vec<u64> =
-        plan.kernels.iter().map(|kernel| Work::of(kernel).class(Class::Product).units).collect();
-    let step = |step: &autobatch_ir::plan::Step| work[step.kernel.index()] as f64 * f64::from(step.rows);
-    2.0 * plan.steps.iter().map(step).sum::<f64>()
+/// The floating-point operations of the products of a plan, by kind of work, and those of the gradients of weights.
+struct Flops {
+    kinds: [f64; WorkKind::ALL.len()],
+    gradients: f64,
+}
+
+impl Flops {
+    fn of(plan: &Plan) -> Self {
+        let mut kinds = [0.0; WorkKind::ALL.len()];
+        for step in &plan.steps {
+            for stage in &plan.kernel(step).stages {
+                if let Some((kind, multiply_adds)) = multiply_adds(plan, step, stage) {
+                    kinds[kind as usize] += 2.0 * multiply_adds as f64;
+                }
+            }
+        }
+        let gradients = plan.reductions.iter().map(|sum| {
+            let rows: u64 = sum.parts.iter().map(|part| u64::from(part.lanes) * u64::from(part.each)).sum();
+            let per_row = match sum.sum {
+                ReductionSum::Wgrad { k, n, .. } => u64::from(k) * u64::from(n),
+                // The logits, and the sum.
+                ReductionSum::Lgrad => 2 * plan.stores[sum.store.index()].ty.shape.elements() as u64,
+                ReductionSum::Colsum | ReductionSum::Tgrad => 0,
+            };
+            2.0 * (rows * per_row) as f64
+        });
+        Self { kinds, gradients: gradients.sum() }
+    }
+
+    fn total(&self) -> f64 {
+        self.kinds.iter().sum::<f64>() + self.gradients
+    }
+}
+
+/// The kind of a stage with products, and their number.
+fn multiply_adds(plan: &Plan, step: &Step, stage: &Stage) -> Option<(WorkKind, u64)> {
+    let rows = u64::from(step.rows);
+    let width = |view: &View| u64::from(view.width);
+    let items = |port: &RegId| {
+        plan.operands(step)[port.index()].address.listed(&plan.tables, &plan.groups, step.rows)
+    };
+    // The scores of graph attention are sums.
+    let scores = |op: Op, key: &View| if matches!(op, Op::Attend { .. }) { width(key) } else { 0 };
+    Some(match stage {
+        Stage::Prod { dst, rows: of, parts, .. } => {
+            let of = u64::from(*of).max(1);
+            let inner: u64 = parts.iter().map(|part| width(&part.source) / of).sum();
+            (WorkKind::Product, rows * inner * width(dst))
+        }
+        Stage::Row { op: Op::Matmul, sources, dsts } => {
+            let inner = sources.first()?.1.shape.width() as u64;
+            (WorkKind::Multiply, rows * inner * width(dsts.first()?))
+        }
+        Stage::LabelLoss { param, slope, .. } => {
+            let elements = plan.kernel(step).params[param.index()].shape.elements() as u64;
+            (WorkKind::Labels, rows * elements * if slope.is_some() { 2 } else { 1 })
+        }
+        Stage::Seg { op, query: Some(query), lists, dst, .. } if *op != Op::ListPick => {
+            let items = match lists.first()? {
+                ListSource::Port(port) => items(port),
+                ListSource::Views(views) => rows * views.len() as u64,
+            };
+            (WorkKind::Attention, items * (scores(*op, query) + width(dst)))
+        }
+        Stage::AttendGrad { op, query, keys, dy, .. } => {
+            (WorkKind::Attention, items(keys) * (2 * scores(*op, query) + width(dy)))
+        }
+        Stage::AttendPull { op, key, value, readers, .. } => {
+            (WorkKind::Attention, items(readers) * 2 * (scores(*op, key) + width(value)))
+        }
+        _ => return None,
+    })
+}
+
+/// The name of the sums over all rows, after the steps.
+const GRADIENTS: &str = "gradients of weights";
+
+fn kinds_of(counters: &Counters, flops: &Flops) -> Vec<KindShare> {
+    let of_steps = WorkKind::ALL.into_iter().zip(counters.kinds).zip(flops.kinds);
+    let of_steps = of_steps.map(|((kind, time), flops)| (kind.name(), time, flops));
+    let all = of_steps.chain([(GRADIENTS, counters.reductions, flops.gradients)]);
+    let mut kinds: Vec<KindShare> = all
+        .filter(|(_, time, _)| *time > Duration::ZERO)
+        .map(|(kind, time, flops)| KindShare { kind, seconds: time.as_secs_f64(), flops })
+        .collect();
+    kinds.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    kinds
 }
 
 impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, isa, steps, product_flops, seconds, peak, overhead } = self;
-        writeln!(f, "{workload}  first graph, {steps} steps, one thread, {isa}")?;
+        let Self { workload, isa, steps, is_training, product_flops, seconds, peak, overhead, kinds, step } =
+            self;
+        let mode = if *is_training { "training" } else { "inference" };
+        writeln!(f, "{workload}  {mode}, first graph, {steps} steps, one thread, {isa}")?;
         writeln!(
             f,
             "products    {:.2} GFLOP in {:.3} ms: {:.1} GFLOP/s, {:.0} % of the peak of {:.1}",
@@ -156,6 +276,27 @@ impl fmt::Display for Effort {
             overhead.preparing,
             overhead.checking,
             overhead.between,
+        )?;
+        let counted: f64 = kinds.iter().map(|kind| kind.seconds).sum();
+        for (number, KindShare { kind, seconds, flops }) in kinds.iter().enumerate() {
+            let title = if number == 0 { "execution" } else { "" };
+            let share = 100.0 * seconds / counted;
+            write!(f, "{title:<11} {share:5.1} %  {:9.3} ms  {kind}", 1e3 * seconds)?;
+            match *flops > 0.0 {
+                true => writeln!(f, ", {:.0} % of the peak", 100.0 * flops / seconds / peak)?,
+                false => writeln!(f)?,
+            }
+        }
+        let whole: f64 = step.iter().sum();
+        let parts = ["emit", "plan", "verify", "execute", "update", "read"].into_iter().zip(step);
+        let parts: Vec<String> =
+            parts.map(|(part, seconds)| format!("{part} {:.3}", 1e3 * seconds)).collect();
+        writeln!(
+            f,
+            "step        {:.3} ms, products at {:.0} % of the peak: {}",
+            1e3 * whole,
+            100.0 * product_flops / whole / peak,
+            parts.join(", ")
         )
     }
 }

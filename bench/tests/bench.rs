@@ -141,6 +141,30 @@ fn the_effort_is_a_share_of_the_peak() {
 }
 
 #[test]
+fn the_effort_of_training_counts_every_product() {
+    let sizes = catalogue::Options { hidden: None, ..quick().sizes };
+    let effort = effort("mnist", &Options { mode: Mode::Train, sizes, ..quick() }).unwrap();
+    // The widths of the layers. Inputs have no gradient, so the first layer has two products and the others three.
+    let layers = [784 * 200, 200 * 100, 100 * 10].map(f64::from);
+    let forward: f64 = layers.iter().sum();
+    let of = |kind: &str| effort.kinds.iter().find(|share| share.kind == kind).unwrap().flops;
+    assert_eq!(of("gradients of weights"), 2.0 * 4.0 * forward, "{effort}");
+    assert_eq!(of("products with weights"), 2.0 * 4.0 * (forward + layers[1] + layers[2]), "{effort}");
+    assert_eq!(effort.product_flops, 2.0 * 4.0 * (2.0 * forward + layers[1] + layers[2]), "{effort}");
+    assert!(effort.is_training && effort.step.iter().all(|&seconds| seconds > 0.0), "{effort:?}");
+    assert!(effort.kinds.iter().all(|share| share.seconds > 0.0), "{effort:?}");
+}
+
+#[test]
+fn the_effort_counts_attention_and_products_of_values() {
+    for (name, kind) in [("transformer", "attention"), ("gat", "attention"), ("lm", "losses of labels")] {
+        let effort = effort(name, &quick()).unwrap();
+        let share = effort.kinds.iter().find(|share| share.kind == kind).unwrap();
+        assert!(share.flops > 0.0 && share.seconds > 0.0, "{effort}");
+    }
+}
+
+#[test]
 fn pairs_measure_speedup_and_idle_time() {
     let pairs = pairs("acceptor", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!((pairs.threads, pairs.pairs), (2, 20));

@@ -15,5 +15,5 @@ pub mod kernels;
 pub use autobatch_ir::plan::{BindError, Inputs, Stores};
 pub use executor::{
     Counters, Executor, GradientSource, KernelCount, MAX_THREADS, ORDINARY_SQUARES, Paused, RunError, Span,
-    StepCount, footprint, resolve_threads,
+    StepCount, WorkKind, footprint, resolve_threads,
 };

@@ -20,6 +20,21 @@ pub(super) struct Clock {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticks(u64);
 
+impl std::ops::AddAssign for Ticks {
+    fn add_assign(&mut self, more: Self) {
+        self.0 += more.0;
+    }
+}
+
+impl std::ops::Sub for Ticks {
+    type Output = Self;
+
+    /// The ticks from `before` on. The counters of cores may differ by a few ticks.
+    fn sub(self, before: Self) -> Self {
+        Self(self.0.saturating_sub(before.0))
+    }
+}
+
 impl Clock {
     pub(super) fn start() -> Self {
         let read = || counter::is_steady().then(counter::read);

@@ -5,6 +5,7 @@
 //! once per step or lane that names them, regardless of caches.
 
 use super::clock::{Clock, Ticks, TimedPart};
+use super::work_kind::{KindTicks, WorkKind};
 use autobatch_ir::plan::{KernelId, Plan};
 use std::fmt::Write as _;
 use std::io;
@@ -78,6 +79,9 @@ pub struct Counters {
     pub reductions: Duration,
     /// The executed parts of steps, by step and thread.
     pub spans: Vec<Span>,
+    /// The time of each kind of work in the steps, in the order of [`WorkKind::ALL`], summed over all threads. It includes a
+    /// reading of the clock for each stage of a tile.
+    pub kinds: [Duration; WorkKind::ALL.len()],
 }
 
 /// The clock of a counted run, and when its stages ended.
@@ -111,6 +115,12 @@ impl Counters {
             Span { step, thread, start: start.saturating_sub(begun), time }
         };
         self.fill(plan, parts.map(span));
+    }
+
+    /// Records the time of each kind of work of a run.
+    pub(super) fn record_kinds(&mut self, timing: &Timing, ticks: KindTicks) {
+        let time = timing.clock.stop();
+        self.kinds = ticks.map(time);
     }
 
     /// Fills the counters from the spans of a run. Every executed step has at least one span.

@@ -34,6 +34,7 @@ mod updates;
 mod watch;
 mod waves;
 mod weight_cache;
+mod work_kind;
 
 pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use error::RunError;
@@ -41,6 +42,7 @@ pub use footprint::footprint;
 pub use norm::ORDINARY_SQUARES;
 pub use paused::Paused;
 pub use updates::GradientSource;
+pub use work_kind::WorkKind;
 
 use crate::kernels::Isa;
 use autobatch_ir::plan::{
@@ -62,6 +64,7 @@ use std::time::Instant;
 use tile::{ExecutionContext, TileMemory};
 use updates::{Arrays, Updates};
 use waves::WaveOptions;
+use work_kind::KindTicks;
 
 /// Executes plans on the CPU.
 pub struct Executor {
@@ -296,11 +299,17 @@ impl Executor {
             (&mut self.counters, clock, prepared, checked)
         {
             let timing = Timing { clock, prepared, checked, executed: clock.now() };
+            let mut kinds = KindTicks::default();
+            for memory in &mut *threads {
+                let spent = waves::exclusive(memory).take_kinds();
+                kinds.iter_mut().zip(spent).for_each(|(sum, ticks)| *sum += ticks);
+            }
             let of_threads = (0..).zip(threads);
             let parts = of_threads.flat_map(|(thread, memory)| {
                 waves::exclusive(memory).timed.drain(..).map(move |part| (thread, part))
             });
             counters.record(plan, &timing, parts);
+            counters.record_kinds(&timing, kinds);
         }
         self.params = recycled(params);
         outcome.map(|()| before)

@@ -3,11 +3,12 @@
 //! All stages run on one tile before the next tile, so temporaries stay in cache. Lanes are independent, so the result
 //! is that of stage-by-stage execution. The strip of every register is computed before the first stage.
 
-use super::clock::TimedPart;
+use super::clock::{Clock, TimedPart};
 use super::folds::Attentions;
 use super::memory::FieldMemory;
 use super::prepared::{PreparedSteps, StepArgs, recycled};
 use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
+use super::work_kind::{KindTicks, Stopwatch, WorkKind};
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{
     Aligned, AttentionSpace, GraphSpace, Isa, LabelSpace, PackedLists, PackedWeights, Scratch, prefetch,
@@ -78,6 +79,16 @@ impl TileMemory {
         self.tile.fit(floats)
     }
 
+    /// Measures the time of this thread by kind from now on, if there is a clock.
+    pub(super) fn start_stopwatch(&mut self, clock: Option<Clock>) {
+        self.space.stopwatch = clock.map(Stopwatch::new);
+    }
+
+    /// Takes the time of this thread by kind.
+    pub(super) fn take_kinds(&mut self) -> KindTicks {
+        self.space.stopwatch.take().map_or_else(KindTicks::default, |watch| watch.spent)
+    }
+
     /// Keeps a fault of the step that was just executed, if it comes before the known one. A thread executes the lanes of
     /// a wave in any order.
     pub(super) fn keep_fault(&mut self, step: u32) {
@@ -114,6 +125,24 @@ pub(super) struct StageScratch {
     pub(super) readers: Vec<List<'static>>,
     /// The first fault of the lanes that are executed now.
     fault: Option<LaneFault>,
+    /// The time by kind, if the run is counted.
+    pub(super) stopwatch: Option<Stopwatch>,
+}
+
+impl StageScratch {
+    /// Begins to measure a tile, if the run is counted.
+    fn begin_lap(&mut self) {
+        if let Some(watch) = &mut self.stopwatch {
+            watch.begin();
+        }
+    }
+
+    /// Counts the time since the last lap as that of a kind of work, if the run is counted.
+    fn end_lap(&mut self, kind: impl FnOnce() -> WorkKind) {
+        if let Some(watch) = &mut self.stopwatch {
+            watch.end(kind());
+        }
+    }
 }
 
 /// Strided rows of words: row `i` of the tile begins at `base + i * stride`.
@@ -223,7 +252,9 @@ impl<'a> Tile<'a> {
 
     fn execute(&mut self, space: &mut StageScratch, packed: &mut Vec<PackedLists<'a>>) {
         let mut attentions = Attentions { lists: packed, next: 0 };
+        space.begin_lap();
         self.locate_registers();
+        space.end_lap(|| WorkKind::Gather);
         let tasks = &self.step.program.tasks;
         for (number, task) in tasks.iter().enumerate() {
             if number + 1 == tasks.len() {
@@ -240,8 +271,10 @@ impl<'a> Tile<'a> {
                 }
                 Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space, &mut attentions),
             }
+            space.end_lap(|| WorkKind::of(task, self.step.kernel));
         }
         self.copy_results();
+        space.end_lap(|| WorkKind::Copy);
     }
 
     /// The tile memory at `floats` floats per lane, so that the registers of a small tile are close together.

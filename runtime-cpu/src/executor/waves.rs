@@ -48,6 +48,7 @@ pub(super) fn execute(
     for memory in &mut *threads {
         let memory = exclusive(memory);
         memory.timed.clear();
+        memory.start_stopwatch(clock);
         memory.fault = None;
     }
     if threads.len() == 1 && !options.watched {
