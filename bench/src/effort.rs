@@ -166,7 +166,8 @@ fn waiting_time() -> Duration {
 /// The floating-point operations of the products of a plan, by kind of work, and those of the gradients of weights.
 struct Flops {
     kinds: [f64; WorkKind::ALL.len()],
-    gradients: f64,
+    /// `None` without sums.
+    gradients: Option<f64>,
 }
 
 impl Flops {
@@ -189,11 +190,12 @@ impl Flops {
             };
             2.0 * (rows * per_row) as f64
         });
-        Self { kinds, gradients: gradients.sum() }
+        let gradients = (!plan.reductions.is_empty()).then(|| gradients.sum());
+        Self { kinds, gradients }
     }
 
     fn total(&self) -> f64 {
-        self.kinds.iter().sum::<f64>() + self.gradients
+        self.kinds.iter().sum::<f64>() + self.gradients.unwrap_or_default()
     }
 }
 
@@ -243,7 +245,8 @@ const GRADIENTS: &str = "gradients of weights";
 fn kinds_of(counters: &Counters, flops: &Flops) -> Vec<KindShare> {
     let of_steps = WorkKind::ALL.into_iter().zip(counters.kinds).zip(flops.kinds);
     let of_steps = of_steps.map(|((kind, time), flops)| (kind.name(), time, flops));
-    let all = of_steps.chain([(GRADIENTS, counters.reductions, flops.gradients)]);
+    let of_sums = flops.gradients.map(|flops| (GRADIENTS, counters.reductions, flops));
+    let all = of_steps.chain(of_sums);
     let mut kinds: Vec<KindShare> = all
         .filter(|(_, time, _)| *time > Duration::ZERO)
         .map(|(kind, time, flops)| KindShare { kind, seconds: time.as_secs_f64(), flops })

@@ -60,18 +60,19 @@ coded! { enum RegKind, 2 words: 0 = Port; 1 = Param(param); 2 = Const(bits); 3 =
 coded! { struct View, 3 words: reg, start, width }
 coded! { enum Option<View>, 1 words: 0 = None; 1 = Some(view); }
 
-// The shortest stages, a lookup and an empty map, have at least three words.
+// The shortest stages, a lookup and an empty map, have at least three words. Number 5 was a gradient of a fold without a query;
+// files with it are refused.
 coded! { enum Stage, 3 words:
     0 = Prod { dst, rows, init, parts };
     1 = Map { width, code };
     2 = Row { op, sources, dsts };
     3 = Seg { op, query, lists, elements, dst };
     4 = Lookup { param, index, dst };
-    5 = SegGrad { op, query, lists, elements, dy, dsts };
     6 = AttendGrad { op, query, keys, values, dy, dst, reader };
     7 = AttendPull { op, key, value, readers, key_dst, value_dst };
     8 = LabelLoss { param, x, label, dst, log_sum, slope };
     9 = MeanGrad { list, dy, dst };
+    10 = SegGrad { op, query, lists, elements, dy, dsts };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
 coded! { struct ProductPart, 7 words: source, param, row, col, transposed }

@@ -99,11 +99,23 @@ pub fn logsumexp_gradient<T: Real>(tops: &[T], dy: &[T], weights: &mut [T]) {
     }
 }
 
-/// The place in a list of an index, which selects the last value if it is out of range; `None` for an empty list.
+/// The value at an index. An index out of range selects the last.
 #[inline(always)]
-#[must_use]
-pub fn place_of(index: u32, length: usize) -> Option<usize> {
-    Some((index as usize).min(length.checked_sub(1)?))
+pub fn pick<T: Real>(values: &[&[T]], index: u32, out: &mut [T]) {
+    match values.get(index as usize).or(values.last()) {
+        Some(value) => out.copy_from_slice(value),
+        None => out.fill(T::ZERO),
+    }
+}
+
+/// The reverse of [`pick`] for all values, side by side: `dy` for the one at the index, zeros for the others.
+#[inline(always)]
+pub fn pick_gradient<T: Real>(index: u32, dy: &[T], out: &mut [T]) {
+    out.fill(T::ZERO);
+    let width = dy.len().max(1);
+    let last = (out.len() / width).saturating_sub(1);
+    let taken = out.chunks_exact_mut(width).nth((index as usize).min(last));
+    taken.into_iter().for_each(|row| row.copy_from_slice(dy));
 }
 
 /// The elements whose winners or sums are computed together: they are independent, so a kernel uses vectors.

@@ -96,15 +96,17 @@ pub(super) struct Timing {
 }
 
 impl Counters {
-    /// Records a run: its times, and the parts of steps that each thread executed.
+    /// Records a run: its times, the time of all threads by kind of work, and the parts of steps that each thread executed.
     pub(super) fn record(
         &mut self,
         plan: &Plan,
         timing: &Timing,
+        kinds: KindTicks,
         parts: impl Iterator<Item = (u32, TimedPart)>,
     ) {
         let Timing { clock, prepared, checked, executed } = *timing;
         let time = clock.stop();
+        self.kinds = kinds.map(&time);
         let begun = time(checked);
         self.pack = time(prepared);
         self.check = begun.saturating_sub(self.pack);
@@ -115,12 +117,6 @@ impl Counters {
             Span { step, thread, start: start.saturating_sub(begun), time }
         };
         self.fill(plan, parts.map(span));
-    }
-
-    /// Records the time of each kind of work of a run.
-    pub(super) fn record_kinds(&mut self, timing: &Timing, ticks: KindTicks) {
-        let time = timing.clock.stop();
-        self.kinds = ticks.map(time);
     }
 
     /// Fills the counters from the spans of a run. Every executed step has at least one span.

@@ -1,27 +1,30 @@
-//! The slab memory of an executor: one aligned matrix per field. The next plan reuses it, unless a limit forbids it.
+//! The slab memory of an executor: one aligned matrix per field. The next plan of the same kind reuses it, unless a limit forbids
+//! it.
 
 use crate::kernels::Aligned;
 use autobatch_ir::plan::{Mode, Plan, Verified};
+use std::ops::Range;
 
-/// The fields of the current plan, side by side in one region: large enough for huge pages, where many small ones are not.
+/// The fields of the current plan.
 #[derive(Default)]
 pub(super) struct Memory {
-    region: Aligned,
-    /// The floats of the region that plans have used. The rest takes no memory.
-    used: usize,
-    places: Vec<Place>,
+    fields: Fields,
     views: Vec<FieldMemory>,
     /// The identity of the plan that `views` belong to.
     plan: Option<u64>,
 }
 
-/// The floats of a field in the region.
-#[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    start: usize,
-    /// The floats of the plan, and those that the field may grow to before it moves.
-    floats: usize,
-    capacity: usize,
+enum Fields {
+    /// Side by side in one region: large enough for huge pages, where many small ones are not.
+    Together { region: Aligned, places: Vec<Range<usize>> },
+    /// Apart, for a plan that grows: a field moves alone.
+    Growing(Vec<Aligned>),
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Self::Together { region: Aligned::default(), places: Vec::new() }
+    }
 }
 
 /// A field during a run, shared by threads that write disjoint rows.
@@ -53,74 +56,46 @@ impl Memory {
     pub(super) fn fit(&mut self, plan: &Verified<Plan>) -> Option<&[FieldMemory]> {
         if self.plan != Some(plan.identity()) {
             self.plan = None;
-            match plan.mode {
-                Mode::Grow => self.grow(plan)?,
-                _ => self.place(plan)?,
-            }
+            self.fields.fit(plan)?;
             self.plan = Some(plan.identity());
         }
         // Pointers are renewed, because results were read through other references since.
-        let base = self.region.floats_mut().as_mut_ptr();
+        let widths = plan.fields.iter().map(|field| field.width() as usize);
         self.views.clear();
-        self.views.extend(self.places.iter().zip(&plan.fields).map(|(place, field)| FieldMemory {
-            base: base.wrapping_add(place.start),
-            width: field.width() as usize,
-        }));
+        match &mut self.fields {
+            Fields::Together { region, places } => {
+                let region = region.floats_mut().as_mut_ptr();
+                let views = places.iter().zip(widths);
+                self.views.extend(
+                    views.map(|(place, width)| FieldMemory { base: region.wrapping_add(place.start), width }),
+                );
+            }
+            Fields::Growing(fields) => {
+                let views = fields.iter_mut().zip(widths);
+                self.views.extend(
+                    views.map(|(field, width)| FieldMemory { base: field.floats_mut().as_mut_ptr(), width }),
+                );
+            }
+        }
         Some(&self.views)
-    }
-
-    /// Places the fields of a plan one behind the other.
-    fn place(&mut self, plan: &Plan) -> Option<()> {
-        self.places.clear();
-        let mut end = 0usize;
-        for number in 0..plan.fields.len() {
-            let floats = floats_of(plan, number)?;
-            let capacity = floats.checked_next_multiple_of(Aligned::LINE)?;
-            self.places.push(Place { start: end, floats, capacity });
-            end = end.checked_add(capacity)?;
-        }
-        if self.region.floats().len() < end {
-            // The old region goes first.
-            (self.region, self.used) = (Aligned::default(), 0);
-            self.region = Aligned::zeroed(end)?;
-        }
-        self.used = self.used.max(end);
-        Some(())
-    }
-
-    /// Gives the fields of a plan that grew their floats. If one is too small for its place, all move to a larger region.
-    fn grow(&mut self, plan: &Plan) -> Option<()> {
-        self.places.resize_with(plan.fields.len(), Place::default);
-        let (mut end, mut is_large_enough) = (0usize, true);
-        let mut moved = Vec::with_capacity(plan.fields.len());
-        for (number, place) in self.places.iter_mut().enumerate() {
-            let (before, floats) = (*place, floats_of(plan, number)?);
-            let mut capacity = before.capacity;
-            if floats > capacity {
-                is_large_enough = false;
-                capacity = floats.max(capacity.checked_mul(2)?).checked_next_multiple_of(Aligned::LINE)?;
-            }
-            place.floats = floats;
-            moved.push((before, Place { start: end, floats, capacity }));
-            end = end.checked_add(capacity)?;
-        }
-        if !is_large_enough {
-            let mut region = Aligned::zeroed(end)?;
-            for &(from, to) in &moved {
-                let kept = from.floats.min(to.floats);
-                let to = &mut region.floats_mut()[to.start..][..kept];
-                to.copy_from_slice(&self.region.floats()[from.start..][..kept]);
-            }
-            self.region = region;
-            self.places.iter_mut().zip(moved).for_each(|(place, (_, to))| *place = to);
-        }
-        self.used = self.places.iter().map(|place| place.floats).sum();
-        Some(())
     }
 
     /// Frees all memory if it would exceed `limit` together with the needs of the plan.
     pub(super) fn shrink_to(&mut self, plan: &Plan, limit: u64) {
-        let after = (self.bytes() as u64).max(plan.slab_bytes());
+        let needs = |number: usize| plan.fields.get(number).map_or(0, |_| field_floats(plan, number) * FLOAT);
+        let after = match &self.fields {
+            Fields::Together { region, .. } if plan.mode != Mode::Grow => {
+                (size_of_val(region.floats()) as u64).max(plan.slab_bytes())
+            }
+            Fields::Growing(fields) if plan.mode == Mode::Grow => {
+                let held = |(number, field): (usize, &Aligned)| {
+                    (size_of_val(field.floats()) as u64).max(needs(number))
+                };
+                fields.iter().enumerate().map(held).sum()
+            }
+            // The plan begins with memory of its own.
+            _ => 0,
+        };
         if after > limit {
             *self = Self::default();
         }
@@ -131,18 +106,59 @@ impl Memory {
     }
 
     pub(super) fn field(&self, field: usize) -> &[f32] {
-        let Place { start, floats, .. } = self.places[field];
-        &self.region.floats()[start..start + floats]
+        match &self.fields {
+            Fields::Together { region, places } => &region.floats()[places[field].clone()],
+            Fields::Growing(fields) => fields[field].floats(),
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.used * size_of::<f32>()
+        match &self.fields {
+            Fields::Together { region, .. } => size_of_val(region.floats()),
+            Fields::Growing(fields) => fields.iter().map(|field| size_of_val(field.floats())).sum(),
+        }
     }
 }
 
-/// The floats of a field; `None` if no address space has as many.
-fn floats_of(plan: &Plan, number: usize) -> Option<usize> {
+impl Fields {
+    /// Gives every field of the plan its floats. Memory for plans of the other kind is freed first.
+    fn fit(&mut self, plan: &Plan) -> Option<()> {
+        let floats = |number: usize| usize::try_from(field_floats(plan, number)).ok();
+        if plan.mode == Mode::Grow {
+            if let Self::Together { .. } = self {
+                *self = Self::Growing(Vec::new());
+            }
+            let Self::Growing(fields) = self else { unreachable!("it is growing now") };
+            if fields.len() < plan.fields.len() {
+                fields.resize_with(plan.fields.len(), Aligned::default);
+            }
+            let mut fields = (0..plan.fields.len()).zip(fields);
+            return fields.try_for_each(|(number, field)| field.fit_growing(floats(number)?));
+        }
+        if let Self::Growing(_) = self {
+            *self = Self::default();
+        }
+        let Self::Together { region, places } = self else { unreachable!("the fields are together now") };
+        places.clear();
+        let mut end = 0usize;
+        for number in 0..plan.fields.len() {
+            let start = end.checked_next_multiple_of(Aligned::LINE)?;
+            end = start.checked_add(floats(number)?)?;
+            places.push(start..end);
+        }
+        if region.floats().len() < end {
+            // No contents are kept, so the old region goes first.
+            *region = Aligned::default();
+            *region = Aligned::zeroed(end)?;
+        }
+        Some(())
+    }
+}
+
+/// The bytes of a float.
+const FLOAT: u64 = size_of::<f32>() as u64;
+
+fn field_floats(plan: &Plan, number: usize) -> u64 {
     let field = &plan.fields[number];
-    let rows = plan.slabs[field.slab.index()].rows as usize;
-    rows.checked_mul(field.width() as usize)
+    u64::from(plan.slabs[field.slab.index()].rows) * u64::from(field.width())
 }

@@ -308,8 +308,7 @@ impl Executor {
             let parts = of_threads.flat_map(|(thread, memory)| {
                 waves::exclusive(memory).timed.drain(..).map(move |part| (thread, part))
             });
-            counters.record(plan, &timing, parts);
-            counters.record_kinds(&timing, kinds);
+            counters.record(plan, &timing, kinds, parts);
         }
         self.params = recycled(params);
         outcome.map(|()| before)

@@ -51,14 +51,13 @@ kinds! {
 
 impl WorkKind {
     pub(super) fn of(task: &Task, kernel: &Kernel) -> Self {
-        let Task::Stage(number) = task else {
-            return match task {
-                Task::Prod { .. } => Self::Product,
-                Task::Multiply { .. } => Self::Multiply,
-                Task::Map(_) | Task::Stage(_) => Self::Map,
-            };
+        let number = match task {
+            Task::Prod { .. } => return Self::Product,
+            Task::Multiply { .. } => return Self::Multiply,
+            Task::Map(_) => return Self::Map,
+            Task::Stage(number) => *number,
         };
-        match kernel.stages[*number] {
+        match kernel.stages[number] {
             Stage::Seg { op: Op::Attend { .. } | Op::GraphAttend { .. }, .. }
             | Stage::AttendGrad { .. }
             | Stage::AttendPull { .. } => Self::Attention,

@@ -61,12 +61,7 @@ impl FoldGradient<'_> {
                 }
             }
             Op::ListFold(fold) => reduction(fold, first, dy, first_out, winners),
-            Op::ListPick => {
-                first_out.fill(0.0);
-                let place = list::place_of(query[0].to_bits(), first.len());
-                let taken = place.and_then(|place| first_out.chunks_exact_mut(dy.len()).nth(place));
-                taken.into_iter().for_each(|row| row.copy_from_slice(dy));
-            }
+            Op::ListPick => list::pick_gradient(query[0].to_bits(), dy, first_out),
             Op::WeightedSum { softmax } => {
                 let width = first.first().map_or(1, |score| score.len());
                 coefficients(width, second, dy, slopes);

@@ -32,10 +32,7 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
         Op::ListFold(ListFold::Max) => list::max(first, out),
         Op::ListFold(ListFold::LogSumExp) => list::logsumexp(first, out),
         Op::ListFold(ListFold::ArgMax) => list::argmax(first, bytemuck::cast_slice_mut(out)),
-        Op::ListPick => match list::place_of(query[0].to_bits(), first.len()) {
-            Some(place) => out.copy_from_slice(first[place]),
-            None => out.fill(0.0),
-        },
+        Op::ListPick => list::pick(first, query[0].to_bits(), out),
         Op::WeightedSum { softmax: false } => list::weighted_sum(first, second, out),
         Op::WeightedSum { softmax: true } => {
             let width = first.first().map_or(0, |scores| scores.len());

@@ -6,8 +6,8 @@ use super::pack::PackedWeights;
 /// A zeroed buffer of floats aligned to 64 bytes.
 #[derive(Default)]
 pub(crate) struct Aligned {
-    /// The floats, and some before the first that is aligned. Memory of a larger alignment would be zeroed by hand, which touches
-    /// all pages.
+    /// The floats, behind some that are not aligned, and before zeros that they may grow into. Memory of a larger alignment would
+    /// be zeroed by hand, which touches all pages.
     memory: Vec<f32>,
     start: usize,
     floats: usize,
@@ -17,8 +17,8 @@ impl Aligned {
     /// The floats of a cache line.
     pub(crate) const LINE: usize = 16;
 
-    /// Allocates at least `floats` zeros, in whole cache lines, or returns `None` if the allocation fails. Memory that nobody touches
-    /// stays with the system.
+    /// Allocates at least `floats` zeros, in whole cache lines, or returns `None` if the allocation fails. Pages without writes take
+    /// no memory.
     pub(crate) fn zeroed(floats: usize) -> Option<Self> {
         if floats == 0 {
             return Some(Self::default());
@@ -35,10 +35,23 @@ impl Aligned {
 
     /// Grows to at least `floats` floats; new floats are zero. Returns `None` if the allocation fails.
     pub(crate) fn fit(&mut self, floats: usize) -> Option<()> {
+        self.fit_reserving(floats, floats)
+    }
+
+    /// Like [`fit`](Self::fit), but a reallocation doubles the space to grow into.
+    pub(crate) fn fit_growing(&mut self, floats: usize) -> Option<()> {
+        self.fit_reserving(floats, floats.max(self.floats.saturating_mul(2)))
+    }
+
+    fn fit_reserving(&mut self, floats: usize, reserved: usize) -> Option<()> {
         if floats > self.floats {
-            let mut larger = Self::zeroed(floats)?;
-            larger.floats_mut()[..self.floats].copy_from_slice(self.floats());
-            *self = larger;
+            let floats = floats.checked_next_multiple_of(Self::LINE)?;
+            if self.memory.len().saturating_sub(self.start) < floats {
+                let mut larger = Self::zeroed(reserved)?;
+                larger.floats_mut()[..self.floats].copy_from_slice(self.floats());
+                *self = larger;
+            }
+            self.floats = floats;
         }
         Some(())
     }
@@ -52,20 +65,12 @@ impl Aligned {
     }
 }
 
-impl Clone for Aligned {
-    fn clone(&self) -> Self {
-        let mut copy = Self::zeroed(self.floats).expect("as much memory as the original");
-        copy.floats_mut().copy_from_slice(self.floats());
-        copy
-    }
-}
-
 /// The bytes of memory from which huge pages are worth asking for: two of them, so that one lies within.
 #[cfg(target_os = "linux")]
 const HUGE: usize = 4 << 20;
 
-/// Asks for huge pages in large memory that nobody has touched yet. The rows of a list lie far apart, and with small pages each
-/// of them costs a walk through the page tables.
+/// Asks for huge pages in large memory before its first write. The rows of a list lie far apart, and with small pages each of them
+/// costs a walk through the page tables.
 fn advise_huge_pages(memory: &mut [f32]) {
     #[cfg(all(target_os = "linux", not(miri)))]
     if size_of_val(memory) >= HUGE {
@@ -101,7 +106,7 @@ impl Scratch {
     /// Returns `floats` floats of unspecified value. Callers request sizes bounded by constants.
     pub(super) fn floats(&mut self, floats: usize) -> &mut [f32] {
         if self.buffer.floats < floats {
-            self.buffer = Aligned::zeroed(floats).unwrap_or_default();
+            self.buffer = Aligned::zeroed(floats).expect("space of a size that constants bound");
         }
         &mut self.buffer.floats_mut()[..floats]
     }

@@ -110,7 +110,6 @@ impl<'a> Matrix<'a> {
 }
 
 /// Weights `w[k, n]` packed for one instruction set.
-#[derive(Clone)]
 pub struct PackedWeights {
     isa: Isa,
     panel: usize,

@@ -146,7 +146,7 @@ impl<'g> Value<'g> {
     }
 
     /// The element, or row of a matrix, at an index. A list gives the value at an index, which may be computed. An index out
-    /// of range selects the last.
+    /// of range fails the execution.
     #[track_caller]
     #[must_use]
     pub fn pick(self, index: impl IntoArg<'g>) -> Self {

@@ -18,10 +18,7 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
         (Op::ListFold(ListFold::Max), [values]) => list::max(values, out),
         (Op::ListFold(ListFold::LogSumExp), [values]) => list::logsumexp(values, out),
         (Op::ListFold(ListFold::ArgMax), [values]) => list::argmax(values, bytemuck::cast_slice_mut(out)),
-        (Op::ListPick, [values]) => match list::place_of(query[0].to_bits(), values.len()) {
-            Some(place) => out.copy_from_slice(values[place]),
-            None => out.fill(0.0),
-        },
+        (Op::ListPick, [values]) => list::pick(values, query[0].to_bits(), out),
         (Op::WeightedSum { softmax: false }, [scores, values]) => list::weighted_sum(scores, values, out),
         (Op::WeightedSum { softmax: true }, [scores, values]) => {
             let weights = &mut scratch.weights;
@@ -46,12 +43,7 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
 /// of the values of its lists, side by side. An empty slice takes none. Attention has stages of its own.
 pub fn seg_grad(op: Op, query: &[f32], lists: &[&[&[f32]]], dy: &[f32], outs: &mut [&mut [f32]]) {
     match (op, lists, outs) {
-        (Op::ListPick, [values], [out]) => {
-            out.fill(0.0);
-            let place = list::place_of(query[0].to_bits(), values.len());
-            let taken = place.and_then(|place| out.chunks_exact_mut(dy.len()).nth(place));
-            taken.into_iter().for_each(|row| row.copy_from_slice(dy));
-        }
+        (Op::ListPick, [_], [out]) => list::pick_gradient(query[0].to_bits(), dy, out),
         (Op::ListFold(fold), [values], [out]) => fold_grad(fold, values, dy, out),
         (Op::WeightedSum { softmax }, [scores, values], [ds, dv]) => {
             let width = scores.first().map_or(1, |score| score.len());
