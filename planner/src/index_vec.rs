@@ -47,7 +47,7 @@ impl<I: Id, T> IndexVec<I, T> {
     }
 
     /// All ids, ascending.
-    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
+    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = I> + Clone + use<I, T> {
         (0..self.items.len()).map(I::from_index)
     }
 

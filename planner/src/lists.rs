@@ -29,6 +29,13 @@ impl<T: Copy> Groups<T> {
         &self.items[self.start[key] as usize..self.start[key + 1] as usize]
     }
 
+    /// Sorts the items of each key.
+    pub(crate) fn sort_each_by_key<K: Ord>(&mut self, by: impl Fn(&T) -> K) {
+        for ends in self.start.windows(2) {
+            self.items[ends[0] as usize..ends[1] as usize].sort_unstable_by_key(&by);
+        }
+    }
+
     /// The keys that have items, with their items.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &[T])> {
         (0..self.start.len().saturating_sub(1))

@@ -1,13 +1,15 @@
 //! Activity: which values get gradients.
 //!
 //! A value *needs* a gradient if it depends, through ops with derivatives, on a trained parameter or on a value whose gradient
-//! is requested. A node is *live* if one of its operands needs a gradient and one of its results leads to a loss. Both are
-//! decided once for the whole graph. A kernel in reverse serves all live lanes of its signature, so it makes the gradient of
-//! an operand if any lane needs it. No reader lists the contributions of lanes that do not need it.
+//! is requested; a list needs one if an item of it does. A node is *live* if one of its operands needs a gradient and one of
+//! its results leads to a loss. Both are decided once for the whole graph. A kernel in reverse serves all live lanes of its
+//! signature, so it makes the gradient of an operand if any lane needs it. No reader lists the contributions of lanes that do
+//! not need it.
 
 use super::input::Input;
 use super::signatures::{SigFacts, Signatures};
 use crate::cluster::Clusters;
+use autobatch_ir::graph::Operand;
 use autobatch_ir::id::{NodeId, SigId};
 
 /// The results of both walks. Its memory is reused from plan to plan.
@@ -47,13 +49,7 @@ impl Activity {
             let mut any = facts.params;
             for (place, operand) in graph.arena.operands(node).iter().enumerate() {
                 let Some(value) = operand.as_value() else { continue };
-                // Nodes that make lists have one operand type for any number of operands.
-                let read = if !facts.is_list && facts.lists[place] {
-                    let items = graph.arena.items(value, &graph.sigs);
-                    items.iter().filter_map(|item| item.as_value()).any(|item| needs[item.index()])
-                } else {
-                    needs[value.index()]
-                };
+                let read = needs[value.index()];
                 any |= read;
                 if planned {
                     facts.wanted.operands[place] |= read;
@@ -89,25 +85,21 @@ impl Activity {
             }
             let sig = graph.arena.node(node).sig;
             let facts = &mut sigs[sig];
+            let operands = graph.arena.operands(node);
+            let mut reach = |operand: &Operand| {
+                if let Some(value) = operand.as_value() {
+                    reached[value.index()] |= needs[value.index()];
+                }
+            };
             if facts.is_list {
+                operands.iter().for_each(reach);
                 continue;
             }
             live[node.index()] = true;
             if facts.is_unrequested() {
                 request_derivative(sig, node, facts)?;
             }
-            let operands = graph.arena.operands(node);
-            for group in &facts.groups {
-                let Some(value) = operands[group.operand as usize].as_value() else { continue };
-                if group.list {
-                    let items = graph.arena.items(value, &graph.sigs);
-                    for item in items.iter().filter_map(|item| item.as_value()) {
-                        reached[item.index()] |= needs[item.index()];
-                    }
-                } else {
-                    reached[value.index()] |= needs[value.index()];
-                }
-            }
+            facts.groups.iter().for_each(|group| reach(&operands[group.operand as usize]));
         }
         Ok(())
     }

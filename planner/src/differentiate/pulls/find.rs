@@ -4,6 +4,7 @@ use super::{Holder, NO_PAIR, NONE, Pair, PairLane, PullId, Pulls};
 use crate::differentiate::emitter::Emitter;
 use crate::differentiate::input::Input;
 use crate::ids::{PairId, WaveId};
+use crate::lists::group;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::Plan;
@@ -77,16 +78,19 @@ impl Pulls {
         }
     }
 
-    /// Gives every pair its readers.
-    pub(super) fn order_readers(&mut self) {
-        let Self { pairs, own, order, readers, .. } = self;
-        order.clear();
-        order.extend(pairs.ids());
-        // A list comes behind the list that it grew from.
-        order.sort_unstable_by_key(|&pair| {
-            let Pair { of, lists, .. } = &pairs[pair];
-            (*of, std::cmp::Reverse(*lists))
-        });
+    /// Gives every pair its readers. Pairs belong to pulls of this many signatures.
+    pub(super) fn order_readers(&mut self, signatures: usize) {
+        let Self { pairs, own, order, order_starts, readers, .. } = self;
+        // Pairs are mostly found in the order of their lists, so those of a signature are nearly sorted.
+        let latest_first = pairs.ids().rev().map(|pair| (pairs[pair].of.sig.index(), pair));
+        group(signatures, latest_first, order_starts, order);
+        for ends in order_starts.windows(2) {
+            // A list comes behind the list that it grew from.
+            order[ends[0] as usize..ends[1] as usize].sort_unstable_by_key(|&pair| {
+                let Pair { of, lists, .. } = &pairs[pair];
+                (of.number, std::cmp::Reverse(*lists))
+            });
+        }
         for &number in &*order {
             let pair = &pairs[number];
             let (from_longer, before) = (pair.readers.clone(), pair.before);
@@ -140,7 +144,8 @@ impl Pulls {
             let first = pairs.get(pair.before).map_or(0, |before| before.length);
             let is_grown = pair.before != NO_PAIR;
             let [keys, values] = pair.lists.map(|list| {
-                match graph.arena.appended(graph.arena.producer(list), &graph.sigs).filter(|_| is_grown) {
+                let appended = || graph.arena.appended(graph.arena.producer(list), &graph.sigs);
+                match is_grown.then(appended).flatten() {
                     Some((_, item)) => Cow::Owned(vec![item]),
                     None => graph.arena.items(list, &graph.sigs),
                 }

@@ -22,12 +22,14 @@ use super::kernel::Pull;
 use super::reverse_steps::{ContributionFields, ReverseStep};
 use super::signatures::Signatures;
 use crate::error::PlanError;
-use crate::ids::{ContributionId, PairId, PartId, WaveId};
+use crate::ids::{ContributionId, PairId, WaveId};
 use crate::index_vec::IndexVec;
+use crate::lists::{Groups, group};
 use crate::lower::{Shared, shared};
 use crate::steps::append_step;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Place, Plan, StepOperand};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// No pair.
@@ -55,7 +57,7 @@ struct Pair {
 }
 
 /// A pull of a signature.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct PullId {
     sig: SigId,
     number: u32,
@@ -85,16 +87,33 @@ struct Holder {
     before: u32,
 }
 
-/// A step of a wave: the lanes of one pull whose items lie in the same fields.
+impl PairLane {
+    fn step_key(&self) -> StepKey {
+        let Self { wave, of, fields, .. } = *self;
+        StepKey { wave, of, fields }
+    }
+}
+
+/// What the lanes of a step have in common: their wave, their pull, and the fields of their items. Steps are ordered by it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct StepKey {
+    wave: WaveId,
+    of: PullId,
+    fields: [FieldId; 2],
+}
+
+/// A step of a wave.
 struct PullStep {
+    key: StepKey,
+    /// Its lanes in the order of all steps.
     lanes: Range<usize>,
     /// The fields and first rows of the contributions, if they are needed.
     made: [Option<(FieldId, u32)>; 2],
 }
 
 /// A contribution that is pulled. It counts as one of the last node of its chain.
+#[derive(Clone, Copy)]
 pub(super) struct Pulled {
-    node: NodeId,
     /// The place of the item in its list.
     place: u32,
     /// The number of the contribution.
@@ -111,17 +130,25 @@ pub(super) struct Pulls {
     of_keys: Vec<PairId>,
     /// The linked lists of the readers of pairs: a node and the link before.
     own: Vec<(NodeId, u32)>,
-    /// Pairs by pull, the longest lists first.
+    /// Pairs by pull, the longest lists first, and the start of each signature among them.
     order: Vec<PairId>,
+    order_starts: Vec<u32>,
     readers: Vec<NodeId>,
-    /// In the order of steps: by wave, pull, and fields.
     lanes: Vec<PairLane>,
     /// The linked lists of the pairs of lists that hold the items of lanes, besides the first of each.
     holders: Vec<Holder>,
     /// Per value the last lane of which it is the key.
     of_key: Vec<u32>,
     steps: Vec<PullStep>,
-    pulled: Vec<Pulled>,
+    /// The lanes by step, those of a step by row, and the start of each step among them.
+    lane_order: Vec<u32>,
+    step_starts: Vec<u32>,
+    /// Per node the contributions that end there, by place and number.
+    pulled: Groups<Pulled>,
+    ends: Vec<(NodeId, Pulled)>,
+    /// Steps by what their lanes have in common, and per lane its step, as lanes were found.
+    step_numbers: HashMap<StepKey, u32>,
+    step_of_lane: Vec<u32>,
 }
 
 impl Pulls {
@@ -137,7 +164,6 @@ impl Pulls {
         self.readers.clear();
         self.lanes.clear();
         self.steps.clear();
-        self.pulled.clear();
         let Emitter { needs, sigs, .. } = *emitter;
         let attends =
             |back: &ReverseStep| sigs[back.sig].derivative().is_some_and(|own| !own.pulls.is_empty());
@@ -145,13 +171,46 @@ impl Pulls {
             return Ok(());
         }
         self.find_readers(plan, emitter);
-        self.order_readers();
+        self.order_readers(emitter.input.graph.sigs.items().len());
         self.find_lanes(emitter);
         self.join_readers();
-        self.lanes.sort_unstable_by_key(|lane| (lane.wave, lane.of, lane.fields, lane.rows, lane.items));
+        self.find_steps();
         self.allocate(plan, needs, sigs, fields)?;
-        self.pulled.sort_unstable_by_key(|own| (own.node, own.place, own.number));
+        let ends = self.ends.iter().map(|&(node, own)| (node.index(), own));
+        self.pulled.fill(emitter.input.graph.arena.len(), ends);
+        self.pulled.sort_each_by_key(|own| (own.place, own.number));
         Ok(())
+    }
+
+    /// Groups the lanes by step, and orders those of a step by row.
+    fn find_steps(&mut self) {
+        let Self { lanes, steps, lane_order, step_starts, step_numbers, step_of_lane, .. } = self;
+        step_numbers.clear();
+        step_of_lane.clear();
+        let mut latest = None;
+        for lane in &*lanes {
+            let key = lane.step_key();
+            // Lanes of one step are mostly found one after the other.
+            let known = latest.filter(|&(known, _)| known == key).map(|(_, number)| number);
+            let next = step_numbers.len() as u32;
+            let number = known.unwrap_or_else(|| *step_numbers.entry(key).or_insert(next));
+            latest = Some((key, number));
+            step_of_lane.push(number);
+        }
+        let mut found: Vec<_> = step_numbers.iter().map(|(&key, &number)| (key, number)).collect();
+        found.sort_unstable();
+        let mut rank = vec![0; found.len()];
+        (0..).zip(&found).for_each(|(place, &(_, number))| rank[number as usize] = place);
+        let of_step = step_of_lane.iter().map(|&number| rank[number as usize]);
+        group(found.len(), of_step.zip(0..), step_starts, lane_order);
+        for (&(key, _), ends) in found.iter().zip(step_starts.windows(2)) {
+            let own = ends[0] as usize..ends[1] as usize;
+            lane_order[own.clone()].sort_unstable_by_key(|&lane| {
+                let PairLane { rows, items, .. } = &lanes[lane as usize];
+                (*rows, *items)
+            });
+            steps.push(PullStep { key, lanes: own, made: [None; 2] });
+        }
     }
 
     /// The contributions of a node to the items of an operand, ascending by item and use.
@@ -160,9 +219,7 @@ impl Pulls {
         node: NodeId,
         uses: &'p Range<usize>,
     ) -> impl Iterator<Item = &'p Pulled> {
-        let first = self.pulled.partition_point(|own| own.node < node);
-        let of_node = self.pulled[first..].iter().take_while(move |own| own.node == node);
-        of_node.filter(|own| uses.contains(&own.number.index()))
+        self.pulled.of(node.index()).iter().filter(|own| uses.contains(&own.number.index()))
     }
 
     /// The row of a contribution of a node to one item, if the chain of the item ends there.
@@ -178,63 +235,60 @@ impl Pulls {
         sigs: &Signatures,
         fields: &mut ContributionFields,
     ) -> Result<(), PlanError> {
-        let Self { readers, lanes, steps, pulled, .. } = self;
-        let mut start = 0;
-        for lanes in lanes.chunk_by(same_step) {
-            let pull = pull_of(sigs, lanes[0].of);
-            let mut made = [None; 2];
+        let Self { readers, lanes, steps, lane_order, ends, .. } = self;
+        ends.clear();
+        for PullStep { key, lanes: own, made } in steps {
+            let pull = pull_of(sigs, key.of);
             for (side, made) in made.iter_mut().enumerate() {
                 let Some(number) = pull.gradients[side] else { continue };
-                let field = fields.get_or_add(plan, lanes[0].fields[side]);
-                let first = grow(plan, field, lanes.len() as u32)?;
+                let field = fields.get_or_add(plan, key.fields[side]);
+                let first = grow(plan, field, own.len() as u32)?;
                 *made = Some((field, first));
-                for (row, lane) in (first..).zip(lanes) {
+                for (row, &lane) in (first..).zip(&lane_order[own.clone()]) {
+                    let lane = &lanes[lane as usize];
                     let item = lane.items[side];
                     if needs[item.index()] {
                         let node = readers[lane.readers.start];
-                        pulled.push(Pulled { node, place: lane.place, number, item, row });
+                        ends.push((node, Pulled { place: lane.place, number, item, row }));
                     }
                 }
             }
-            steps.push(PullStep { lanes: start..start + lanes.len(), made });
-            start += lanes.len();
         }
         Ok(())
     }
 
     /// Emits the steps that pull behind the reverse of a forward wave.
     pub(super) fn emit(&self, plan: &mut Plan, wave: WaveId, emitter: &Emitter<'_>) {
-        let wave_of = |step: &PullStep| self.lanes[step.lanes.start].wave;
-        let first = self.steps.partition_point(|step| wave_of(step) < wave);
-        for step in self.steps[first..].iter().take_while(|step| wave_of(step) == wave) {
-            let lanes = &self.lanes[step.lanes.clone()];
-            let pull = pull_of(emitter.sigs, lanes[0].of);
+        let first = self.steps.partition_point(|step| step.key.wave < wave);
+        for step in self.steps[first..].iter().take_while(|step| step.key.wave == wave) {
+            let of_step = &self.lane_order[step.lanes.clone()];
+            let lanes = of_step.iter().map(|&lane| &self.lanes[lane as usize]);
+            let pull = pull_of(emitter.sigs, step.key.of);
             let kernel = kernel_id(plan, &pull.kernel);
             append_step(plan, kernel, |plan, _| {
                 for side in [0, 1] {
-                    let address = Address::of(&mut plan.tables, lanes.iter().map(|lane| lane.rows[side]));
-                    plan.operands.push(StepOperand::of_field(lanes[0].fields[side], address));
+                    let address = Address::of(&mut plan.tables, lanes.clone().map(|lane| lane.rows[side]));
+                    plan.operands.push(StepOperand::of_field(step.key.fields[side], address));
                 }
-                let readers = self.write_readers(plan, lanes, pull.part, emitter);
-                plan.operands.push(readers);
+                let field = emitter.part_of(step.key.of.sig, pull.part);
+                let readers = lanes.clone().map(|lane| &lane.readers);
+                let address = self.write_readers(plan, readers, emitter);
+                plan.operands.push(StepOperand::of_field(field, address));
                 let made = step.made.iter().flatten();
                 plan.places.extend(made.map(|&(field, start)| Place::Rows { field, start }));
                 let last = |lane: &PairLane| self.readers[lane.readers.start];
-                plan.lanes.extend(lanes.iter().map(last));
+                plan.lanes.extend(lanes.clone().map(last));
             });
         }
     }
 
     /// Writes the rows of the readers of lanes.
-    fn write_readers(
+    fn write_readers<'p>(
         &self,
         plan: &mut Plan,
-        lanes: &[PairLane],
-        part: PartId,
+        ranges: impl ExactSizeIterator<Item = &'p Range<usize>> + Clone,
         emitter: &Emitter<'_>,
-    ) -> StepOperand {
-        let ranges = || lanes.iter().map(|lane| &lane.readers);
-        let field = emitter.part_of(lanes[0].of.sig, part);
+    ) -> Address {
         let append = |tables: &mut Vec<u32>, readers: &Range<usize>| {
             let row = |&node: &NodeId| {
                 let (back, lane) = emitter.reverse_steps.of(node).expect("readers have a reverse");
@@ -248,7 +302,7 @@ impl Pulls {
             false => (next.start == last.start && next.end + 1 == last.end).then_some(GroupRule::Suffix),
         };
         let mark = (plan.groups.len(), plan.tables.len());
-        for Shared { end, first, rule, .. } in shared(ranges(), rule) {
+        for Shared { end, first, rule, .. } in shared(ranges.clone(), rule) {
             let table = plan.tables.len();
             append(&mut plan.tables, first);
             let len = (plan.tables.len() - table) as u32;
@@ -256,22 +310,16 @@ impl Pulls {
             plan.groups.push(Group { end, len, range, rule });
         }
         let groups = plan.groups.len() - mark.0;
-        let address = if groups * size_of::<Group>() / size_of::<u32>() < lanes.len() {
-            Address::of_last_groups(&mut plan.groups, &mut plan.tables, mark.0, mark.1, [])
-        } else {
-            plan.groups.truncate(mark.0);
-            plan.tables.truncate(mark.1);
-            Address::of_lists(&mut plan.tables, ranges(), append)
-        };
-        StepOperand::of_field(field, address)
+        if groups * size_of::<Group>() / size_of::<u32>() < ranges.len() {
+            return Address::of_last_groups(&mut plan.groups, &mut plan.tables, mark.0, mark.1, []);
+        }
+        plan.groups.truncate(mark.0);
+        plan.tables.truncate(mark.1);
+        Address::of_lists(&mut plan.tables, ranges, append)
     }
 }
 
 fn pull_of(sigs: &Signatures, of: PullId) -> &Pull {
     let derivative = sigs[of.sig].derivative().expect("signatures that pull have a derivative");
     &derivative.pulls[of.number as usize]
-}
-
-fn same_step(a: &PairLane, b: &PairLane) -> bool {
-    (a.wave, a.of, a.fields) == (b.wave, b.of, b.fields)
 }
