@@ -1,4 +1,5 @@
-//! Measures generation: greedy, drawn and beam search over a causal transformer or an LSTM, for several sentences at once.
+//! Measures generation: greedy, drawn and beam search over a causal transformer or an LSTM, for several sentences at once; and
+//! the time until the next word of one sentence.
 //!
 //! ```text
 //! cargo run --release --example generation_speed                          # 1, 8 and 64 sentences of 128 words
@@ -11,8 +12,9 @@
 use autobatch::decode::{Draw, Search};
 use autobatch::nn::{Linear, Lstm, TransformerEncoder, TransformerState};
 use autobatch::prelude::*;
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const WORDS: u32 = 1000;
 const HEADS: usize = 4;
@@ -20,6 +22,8 @@ const LAYERS: usize = 2;
 const SENTENCES: [u32; 3] = [1, 8, 64];
 const BEAM: usize = 4;
 const ROUNDS: usize = 3;
+/// The number of words whose times are measured.
+const TIMED: usize = 10_000;
 
 /// A model that scores the next word.
 struct Writer {
@@ -122,6 +126,29 @@ fn generate(
     ))
 }
 
+/// The times from word to word of single sentences, one after the other, greedily; ascending.
+fn word_times(session: &mut Session, writer: &Writer, length: usize) -> autobatch::Result<Vec<Duration>> {
+    let mut times = Vec::with_capacity(TIMED + length);
+    while times.len() < TIMED {
+        let g = session.graph();
+        let found = RefCell::new(Vec::with_capacity(length));
+        let search = Search::new(WORDS, length);
+        let one = search.run(
+            &g,
+            writer.start(&g, 0),
+            |state| writer.scores(state),
+            |state, word| {
+                found.borrow_mut().push(Instant::now());
+                writer.push(&g, state, word)
+            },
+        );
+        session.tasks(&g, [one])?;
+        times.extend(found.borrow().windows(2).map(|pair| pair[1] - pair[0]));
+    }
+    times.sort_unstable();
+    Ok(times)
+}
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut width, mut length, mut is_lstm) = (128, 128, false);
     let mut words = std::env::args().skip(1);
@@ -153,5 +180,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         println!();
     }
+    let times = word_times(&mut session, &writer, length.max(3))?;
+    let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1e6;
+    println!(
+        "one sentence: {:.0} microseconds a word, p50, and {:.0}, p99, of {}",
+        at(50),
+        at(99),
+        times.len()
+    );
     Ok(())
 }

@@ -53,6 +53,20 @@ def greedy(model, caches, words, length):
     return words.tolist()
 
 
+def word_times(model, length, least=10_000):
+    """Microseconds from word to word of single sentences, one after the other, greedily; ascending."""
+    times = []
+    while len(times) < least:
+        shape = (LAYERS, 2, 1, HEADS, length, model.words.embedding_dim // HEADS)
+        caches, words, ends = torch.zeros(shape), torch.zeros(1, dtype=torch.long), []
+        for at in range(length):
+            words = model.scores(words, caches, at).argmax(1)
+            words.tolist()
+            ends.append(time.perf_counter())
+        times += [1e6 * (end - start) for start, end in zip(ends, ends[1:])]
+    return sorted(times)
+
+
 def drawn(model, caches, words, length):
     for at in range(length):
         words = torch.multinomial(model.scores(words, caches, at).softmax(1), 1)[:, 0]
@@ -99,6 +113,10 @@ def main():
                 times.append(time.perf_counter() - start)
             best.append(count * args.length / min(times[1:]))
         print(f"{count:>9} {best[0]:>12.0f} {best[1]:>12.0f} {best[2]:>12.0f}", flush=True)
+    with torch.inference_mode():
+        times = word_times(model, args.length)
+    p50, p99 = (times[len(times) * percent // 100] for percent in (50, 99))
+    print(f"one sentence: {p50:.0f} microseconds a word, p50, and {p99:.0f}, p99, of {len(times)}")
 
 
 if __name__ == "__main__":
