@@ -15,7 +15,13 @@ use autobatch_runtime_cpu::kernels::peak_flops;
 use autobatch_runtime_cpu::{Counters, WorkKind};
 use serde::Serialize;
 use std::fmt;
-use std::time::Duration;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// The bytes that are copied to measure the rate of memory, more than the caches of a core.
+const COPIED: usize = 64 << 20;
+/// Number of copies; the fastest counts.
+const COPIES: usize = 5;
 
 /// Executions of one plan on one thread, compared with the peak of a core.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,6 +41,8 @@ pub struct Effort {
     pub seconds: f64,
     /// Peak floating-point operations per second of a core.
     pub peak: f64,
+    /// Bytes per second that a core reads and writes while it copies 64 MiB.
+    pub copying: f64,
     /// The overhead of the execution with the smallest overhead.
     pub overhead: Overhead,
     /// The kinds of work of the fastest counted execution, the longest first; those that take no time are left out.
@@ -52,6 +60,9 @@ pub struct KindShare {
     pub seconds: f64,
     /// Floating-point operations of its products.
     pub flops: f64,
+    /// Bytes of values that its stages name: what they read and write, in memory or in caches. An item of a list counts for each
+    /// list.
+    pub bytes: f64,
 }
 
 /// Nanoseconds per step that an execution spends outside kernels.
@@ -117,7 +128,7 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     runner.executor().set_counting(true);
     let mut overhead: Option<Overhead> = None;
     let (mut kinds, mut least_counted) = (Vec::new(), Duration::MAX);
-    let flops = Flops::of(&plan);
+    let work = Work::of(&plan);
     let per_step = |time: Duration| 1e9 * time.as_secs_f64() / plan.steps.len().max(1) as f64;
     for _ in 0..options.rounds.max(3) {
         runner.execute_again(&plan)?;
@@ -131,7 +142,7 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
         overhead = Some(overhead.filter(|least| least.total() <= found.total()).unwrap_or(found));
         let time = counters.executing + counters.reductions;
         if time < least_counted {
-            (kinds, least_counted) = (kinds_of(counters, &flops), time);
+            (kinds, least_counted) = (kinds_of(counters, &work), time);
         }
     }
     runner.executor().set_counting(false);
@@ -146,9 +157,10 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
         isa: isa.to_string(),
         steps: plan.steps.len(),
         is_training: plan.mode == autobatch_ir::plan::Mode::Train,
-        product_flops: flops.total(),
+        product_flops: work.flops(),
         seconds: best.as_secs_f64(),
         peak,
+        copying: copying_rate(),
         overhead: overhead.unwrap_or_default(),
         kinds,
         step: Phase::STEP.map(|phase| step.of(phase).as_secs_f64()),
@@ -163,21 +175,35 @@ fn waiting_time() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// The floating-point operations of the products of a plan, by kind of work, and those of the gradients of weights.
-struct Flops {
-    kinds: [f64; WorkKind::ALL.len()],
-    /// `None` without sums.
+/// Bytes per second, read and written, of a copy that no cache holds.
+fn copying_rate() -> f64 {
+    let (from, mut to) = (vec![1u8; COPIED], vec![2u8; COPIED]);
+    let mut best = Duration::MAX;
+    for _ in 0..COPIES {
+        let start = Instant::now();
+        to.copy_from_slice(black_box(&from));
+        black_box(&mut to);
+        best = best.min(start.elapsed());
+    }
+    2.0 * COPIED as f64 / best.as_secs_f64()
+}
+
+/// Operations and bytes of a plan, by kind of work.
+struct Work {
+    /// The floating-point operations of the products, and the bytes of values.
+    kinds: [(f64, f64); WorkKind::ALL.len()],
+    /// The floating-point operations of the gradients of weights; `None` without sums.
     gradients: Option<f64>,
 }
 
-impl Flops {
+impl Work {
     fn of(plan: &Plan) -> Self {
-        let mut kinds = [0.0; WorkKind::ALL.len()];
+        let mut kinds = [(0.0, 0.0); WorkKind::ALL.len()];
         for step in &plan.steps {
             for stage in &plan.kernel(step).stages {
-                if let Some((kind, multiply_adds)) = multiply_adds(plan, step, stage) {
-                    kinds[kind as usize] += 2.0 * multiply_adds as f64;
-                }
+                let (flops, bytes) = &mut kinds[WorkKind::of_stage(stage) as usize];
+                *flops += 2.0 * multiply_adds(plan, step, stage) as f64;
+                *bytes += 4.0 * words(plan, step, stage) as f64;
             }
         }
         let gradients = plan.reductions.iter().map(|sum| {
@@ -194,62 +220,91 @@ impl Flops {
         Self { kinds, gradients }
     }
 
-    fn total(&self) -> f64 {
-        self.kinds.iter().sum::<f64>() + self.gradients.unwrap_or_default()
+    fn flops(&self) -> f64 {
+        self.kinds.iter().map(|kind| kind.0).sum::<f64>() + self.gradients.unwrap_or_default()
     }
 }
 
-/// The kind of a stage with products, and their number.
-fn multiply_adds(plan: &Plan, step: &Step, stage: &Stage) -> Option<(WorkKind, u64)> {
+/// The items of all lists at a port of a step.
+fn items_at(plan: &Plan, step: &Step, port: RegId) -> u64 {
+    plan.operands(step)[port.index()].address.listed(&plan.tables, &plan.groups, step.rows)
+}
+
+/// The words of the values that a stage reads and writes.
+fn words(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
+    let regs = &plan.kernel(step).regs;
+    let listed = |port: RegId| items_at(plan, step, port) * regs[port.index()].ty.shape.elements() as u64;
+    let of_lists: u64 = match stage {
+        Stage::Seg { lists, .. } => lists
+            .iter()
+            .map(|list| match list {
+                ListSource::Port(port) => listed(*port),
+                // They are views, which count below.
+                ListSource::Views(_) => 0,
+            })
+            .sum(),
+        Stage::SegGrad { lists, dsts, .. } => {
+            let written = lists.iter().zip(dsts).filter(|(_, dst)| dst.is_some());
+            lists.iter().map(|&list| listed(list)).sum::<u64>()
+                + written.map(|(&list, _)| listed(list)).sum::<u64>()
+        }
+        Stage::AttendGrad { keys, values, .. } => listed(*keys) + listed(*values),
+        Stage::AttendPull { readers, .. } => listed(*readers),
+        Stage::Lookup { dst, .. } => u64::from(step.rows) * u64::from(dst.width),
+        _ => 0,
+    };
+    let views = stage.reads().into_iter().chain(stage.writes());
+    of_lists + u64::from(step.rows) * views.map(|view| u64::from(view.width)).sum::<u64>()
+}
+
+/// The multiply-adds of the products of a stage.
+fn multiply_adds(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
     let rows = u64::from(step.rows);
     let width = |view: &View| u64::from(view.width);
-    let items = |port: &RegId| {
-        plan.operands(step)[port.index()].address.listed(&plan.tables, &plan.groups, step.rows)
-    };
+    let items = |port: &RegId| items_at(plan, step, *port);
     // The scores of graph attention are sums.
     let scores = |op: Op, key: &View| if matches!(op, Op::Attend { .. }) { width(key) } else { 0 };
-    Some(match stage {
+    match stage {
         Stage::Prod { dst, rows: of, parts, .. } => {
             let of = u64::from(*of).max(1);
             let inner: u64 = parts.iter().map(|part| width(&part.source) / of).sum();
-            (WorkKind::Product, rows * inner * width(dst))
+            rows * inner * width(dst)
         }
         Stage::Row { op: Op::Matmul, sources, dsts } => {
-            let inner = sources.first()?.1.shape.width() as u64;
-            (WorkKind::Multiply, rows * inner * width(dsts.first()?))
+            let inner = sources.first().map_or(0, |source| source.1.shape.width() as u64);
+            rows * inner * dsts.first().map_or(0, width)
         }
         Stage::LabelLoss { param, slope, .. } => {
             let elements = plan.kernel(step).params[param.index()].shape.elements() as u64;
-            (WorkKind::Labels, rows * elements * if slope.is_some() { 2 } else { 1 })
+            rows * elements * if slope.is_some() { 2 } else { 1 }
         }
         Stage::Seg { op, query: Some(query), lists, dst, .. } if *op != Op::ListPick => {
-            let items = match lists.first()? {
-                ListSource::Port(port) => items(port),
-                ListSource::Views(views) => rows * views.len() as u64,
+            let items = match lists.first() {
+                Some(ListSource::Port(port)) => items(port),
+                Some(ListSource::Views(views)) => rows * views.len() as u64,
+                None => 0,
             };
-            (WorkKind::Attention, items * (scores(*op, query) + width(dst)))
+            items * (scores(*op, query) + width(dst))
         }
-        Stage::AttendGrad { op, query, keys, dy, .. } => {
-            (WorkKind::Attention, items(keys) * (2 * scores(*op, query) + width(dy)))
-        }
+        Stage::AttendGrad { op, query, keys, dy, .. } => items(keys) * (2 * scores(*op, query) + width(dy)),
         Stage::AttendPull { op, key, value, readers, .. } => {
-            (WorkKind::Attention, items(readers) * 2 * (scores(*op, key) + width(value)))
+            items(readers) * 2 * (scores(*op, key) + width(value))
         }
-        _ => return None,
-    })
+        _ => 0,
+    }
 }
 
 /// The name of the sums over all rows, after the steps.
 const GRADIENTS: &str = "gradients of weights";
 
-fn kinds_of(counters: &Counters, flops: &Flops) -> Vec<KindShare> {
-    let of_steps = WorkKind::ALL.into_iter().zip(counters.kinds).zip(flops.kinds);
-    let of_steps = of_steps.map(|((kind, time), flops)| (kind.name(), time, flops));
-    let of_sums = flops.gradients.map(|flops| (GRADIENTS, counters.reductions, flops));
+fn kinds_of(counters: &Counters, work: &Work) -> Vec<KindShare> {
+    let of_steps = WorkKind::ALL.into_iter().zip(counters.kinds).zip(work.kinds);
+    let of_steps = of_steps.map(|((kind, time), work)| (kind.name(), time, work));
+    let of_sums = work.gradients.map(|flops| (GRADIENTS, counters.reductions, (flops, 0.0)));
     let all = of_steps.chain(of_sums);
     let mut kinds: Vec<KindShare> = all
         .filter(|(_, time, _)| *time > Duration::ZERO)
-        .map(|(kind, time, flops)| KindShare { kind, seconds: time.as_secs_f64(), flops })
+        .map(|(kind, time, (flops, bytes))| KindShare { kind, seconds: time.as_secs_f64(), flops, bytes })
         .collect();
     kinds.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     kinds
@@ -257,8 +312,8 @@ fn kinds_of(counters: &Counters, flops: &Flops) -> Vec<KindShare> {
 
 impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, isa, steps, is_training, product_flops, seconds, peak, overhead, kinds, step } =
-            self;
+        let Self { workload, isa, steps, is_training, product_flops, seconds, peak, copying, .. } = self;
+        let Self { overhead, kinds, step, .. } = self;
         let mode = if *is_training { "training" } else { "inference" };
         writeln!(f, "{workload}  {mode}, first graph, {steps} steps, one thread, {isa}")?;
         writeln!(
@@ -280,15 +335,19 @@ impl fmt::Display for Effort {
             overhead.checking,
             overhead.between,
         )?;
+        writeln!(f, "memory      {:.1} GB/s, read and written, copying {} MiB", copying / 1e9, COPIED >> 20)?;
         let counted: f64 = kinds.iter().map(|kind| kind.seconds).sum();
-        for (number, KindShare { kind, seconds, flops }) in kinds.iter().enumerate() {
+        for (number, KindShare { kind, seconds, flops, bytes }) in kinds.iter().enumerate() {
             let title = if number == 0 { "execution" } else { "" };
             let share = 100.0 * seconds / counted;
             write!(f, "{title:<11} {share:5.1} %  {:9.3} ms  {kind}", 1e3 * seconds)?;
-            match *flops > 0.0 {
-                true => writeln!(f, ", {:.0} % of the peak", 100.0 * flops / seconds / peak)?,
-                false => writeln!(f)?,
+            if *flops > 0.0 {
+                write!(f, ", {:.0} % of the peak", 100.0 * flops / seconds / peak)?;
             }
+            if *bytes > 0.0 {
+                write!(f, ", {:.0} GB/s", bytes / seconds / 1e9)?;
+            }
+            writeln!(f)?;
         }
         let whole: f64 = step.iter().sum();
         let parts = ["emit", "plan", "verify", "execute", "update", "read"].into_iter().zip(step);

@@ -147,10 +147,15 @@ fn the_effort_of_training_counts_every_product() {
     // The widths of the layers. Inputs have no gradient, so the first layer has two products and the others three.
     let layers = [784 * 200, 200 * 100, 100 * 10].map(f64::from);
     let forward: f64 = layers.iter().sum();
-    let of = |kind: &str| effort.kinds.iter().find(|share| share.kind == kind).unwrap().flops;
+    let share = |kind: &str| effort.kinds.iter().find(|share| share.kind == kind).unwrap();
+    let of = |kind: &str| share(kind).flops;
     assert_eq!(of("gradients of weights"), 2.0 * 4.0 * forward, "{effort}");
     assert_eq!(of("products with weights"), 2.0 * 4.0 * (forward + layers[1] + layers[2]), "{effort}");
     assert_eq!(effort.product_flops, 2.0 * 4.0 * (2.0 * forward + layers[1] + layers[2]), "{effort}");
+    // Every product reads a row and writes one: forward through three layers, back through two.
+    let rows = [784 + 200, 200 + 100, 100 + 10, 10 + 100, 100 + 200].map(f64::from);
+    assert_eq!(share("products with weights").bytes, 4.0 * 4.0 * rows.iter().sum::<f64>(), "{effort}");
+    assert!(effort.copying > 1e8 && effort.to_string().contains("GB/s"), "{effort}");
     assert!(effort.is_training && effort.step.iter().all(|&seconds| seconds > 0.0), "{effort:?}");
     assert!(effort.kinds.iter().all(|share| share.seconds > 0.0), "{effort:?}");
 }

@@ -51,13 +51,18 @@ kinds! {
 
 impl WorkKind {
     pub(super) fn of(task: &Task, kernel: &Kernel) -> Self {
-        let number = match task {
-            Task::Prod { .. } => return Self::Product,
-            Task::Multiply { .. } => return Self::Multiply,
-            Task::Map(_) => return Self::Map,
-            Task::Stage(number) => *number,
-        };
-        match kernel.stages[number] {
+        match task {
+            Task::Prod { .. } => Self::Product,
+            Task::Multiply { .. } => Self::Multiply,
+            Task::Map(_) => Self::Map,
+            Task::Stage(number) => Self::of_stage(&kernel.stages[*number]),
+        }
+    }
+
+    /// The kind of a stage.
+    #[must_use]
+    pub fn of_stage(stage: &Stage) -> Self {
+        match stage {
             Stage::Seg { op: Op::Attend { .. } | Op::GraphAttend { .. }, .. }
             | Stage::AttendGrad { .. }
             | Stage::AttendPull { .. } => Self::Attention,
@@ -66,6 +71,7 @@ impl WorkKind {
             Stage::Lookup { .. } => Self::Lookup,
             Stage::Prod { .. } => Self::Product,
             Stage::Map { .. } => Self::Map,
+            Stage::Row { op: Op::Matmul, .. } => Self::Multiply,
             Stage::Row { .. } => Self::Row,
         }
     }

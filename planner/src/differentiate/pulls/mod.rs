@@ -94,7 +94,7 @@ impl PairLane {
     }
 }
 
-/// What the lanes of a step have in common: their wave, their pull, and the fields of their items. Steps are ordered by it.
+/// The things that the lanes of a step have in common: their wave, their pull, and the fields of their items. Steps are ordered by it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct StepKey {
     wave: WaveId,
