@@ -88,7 +88,7 @@ fn main() {
             let rows = ((millions * 1e6) as usize / row).max(2);
             let mut executors =
                 [1, threads].map(|threads| Executor::new(threads).expect("an instruction set"));
-            executors[1].set_shared_work(1);
+            executors[1].set_shared_work(100_000);
             let [single, several] = Chain::new(products, width, rows).race(&mut executors, rounds);
             println!(
                 "{kind:<11} {width:>5} {rows:>5} {:>11.2} {single:>8.1} µs {several:>8.1} µs {:>8.2}",

@@ -1,8 +1,8 @@
 //! Gradients of labels' rows: reductions that read a parameter, because they compute logits again.
 
 use super::RunError;
-use super::reductions::{SPLIT_WORK, Sum, Target, runs_of};
-use crate::kernels::{KernelError, LabelGradient, Scratch};
+use super::reductions::{Hands, SPLIT_WORK, Sum, Target, runs_of};
+use crate::kernels::{KernelError, LabelGradient};
 use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreId, StoreKind, Stores};
 use std::ops::Range;
 
@@ -26,29 +26,27 @@ impl Sum<'_> {
         rows: Range<usize>,
         target: Target<'_>,
         accumulate: bool,
-        scratch: &mut [Scratch],
+        hands: &mut Hands<'_, '_>,
     ) -> Result<(), RunError> {
         let Self { inputs, columns: width, .. } = *self;
+        let Hands { crew, scratch } = hands;
         let all = inputs.labels.iter().find(|(gradient, _)| *gradient == self.of.store);
         let all = all.expect("every sum over labels has rows").1;
         let (x, factors) =
             (runs_of(&self.x, 0, rows.clone(), inputs), runs_of(&self.dy, 0, rows.clone(), inputs));
         let labels = self.part[0].clone();
-        let parts = (rows.len() * labels.len() * width / SPLIT_WORK + 1).min(scratch.len()).min(labels.len());
+        let parts =
+            (rows.len() * labels.len() * width / SPLIT_WORK + 1).min(crew.threads()).min(labels.len());
         let each = labels.len().div_ceil(parts);
         let targets = target.values[target.row * width..][..labels.len() * width].chunks_mut(each * width);
         let mut outcomes: Vec<Result<(), KernelError>> = (0..parts).map(|_| Ok(())).collect();
-        rayon::scope(|scope| {
-            let parts = targets.zip(labels.clone().step_by(each)).zip(scratch).zip(&mut outcomes);
-            for (((out, first), scratch), outcome) in parts {
-                let rows = &all[first * width..][..out.len()];
-                let (isa, x, factors) = (inputs.isa, &x, &factors);
-                let all = all.len() / width;
-                scope.spawn(move |_| {
-                    let sum = LabelGradient { isa, rows, width, first, all, x, factors, accumulate };
-                    *outcome = sum.run(out, scratch);
-                });
-            }
+        let parts = targets.zip(labels.clone().step_by(each)).zip(scratch.iter_mut()).zip(&mut outcomes);
+        crew.each_of(parts, |(((out, first), scratch), outcome)| {
+            let rows = &all[first * width..][..out.len()];
+            let (isa, x, factors) = (inputs.isa, &x, &factors);
+            let all = all.len() / width;
+            let sum = LabelGradient { isa, rows, width, first, all, x, factors, accumulate };
+            *outcome = sum.run(out, scratch);
         });
         Ok(outcomes.into_iter().collect::<Result<(), KernelError>>()?)
     }

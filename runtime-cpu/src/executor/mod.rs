@@ -44,6 +44,7 @@ pub use paused::Paused;
 pub use updates::GradientSource;
 pub use work_kind::WorkKind;
 
+use crate::crew::Crew;
 use crate::kernels::Isa;
 use autobatch_ir::plan::{
     FieldId, Footprint, Inputs, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
@@ -294,7 +295,9 @@ impl Executor {
         let options = WaveOptions { waves, shared_work: self.shared_work, watched: self.watch };
         let checked = clock.map(|clock| clock.now());
         let threads = &mut self.threads;
-        let outcome = in_pool(&self.pool, || waves::execute(&context, threads, options, clock));
+        let outcome = Crew::with(self.pool.as_ref(), threads.len(), |crew| {
+            waves::execute(&context, crew, threads, options, clock)
+        });
         if let (Some(counters), Some(clock), Some(prepared), Some(checked)) =
             (&mut self.counters, clock, prepared, checked)
         {
@@ -325,7 +328,7 @@ impl Executor {
         let inputs = ReductionInputs { isa: self.isa, plan, labels: &labels, memory: &self.memory, words };
         let gradients = &mut self.gradients;
         let begin = self.counters.is_some().then(Instant::now);
-        in_pool(&self.pool, || gradients.execute(inputs, threads, accumulate))?;
+        Crew::with(self.pool.as_ref(), threads, |crew| gradients.execute(inputs, crew, accumulate))?;
         if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
             counters.reductions = begin.elapsed();
         }
@@ -374,7 +377,7 @@ impl Executor {
         let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats, packed };
         arrays.check()?;
         let (isa, threads, updates) = (self.isa, self.threads.len(), &mut self.updates);
-        in_pool(&self.pool, || updates.execute(isa, threads, arrays))?;
+        Crew::with(self.pool.as_ref(), threads, |crew| updates.execute(isa, crew, arrays))?;
         states.set_updates(states.updates() + 1);
         Ok(())
     }
@@ -408,13 +411,5 @@ impl Executor {
     #[must_use]
     pub fn row<'a>(&'a self, plan: &Plan, field: FieldId, row: u32) -> &'a [f32] {
         self.memory.row(field.index(), row as usize, plan.field(field).width() as usize)
-    }
-}
-
-/// Runs `work` on the threads of the pool, or on the calling thread.
-fn in_pool<R: Send>(pool: &Option<rayon::ThreadPool>, work: impl FnOnce() -> R + Send) -> R {
-    match pool {
-        None => work(),
-        Some(pool) => pool.install(work),
     }
 }

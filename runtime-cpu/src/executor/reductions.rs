@@ -8,17 +8,22 @@
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
 use super::memory::Memory;
+use crate::crew::Crew;
 use crate::kernels::{
-    Isa, RowNumbers, Rows, RowsMut, RowsRun, Scratch, ShardedWeightGrad, TableSum, WeightGrad, column_sums,
+    Isa, KernelError, RowNumbers, Rows, RowsMut, RowsRun, Scratch, ShardedWeightGrad, TableSum, WeightGrad,
+    column_sums,
 };
 use autobatch_ir::numeric::label_loss::FACTORS;
 use autobatch_ir::plan::{FieldId, Plan, Reduction, ReductionPart, ReductionSum, StepOperand, StoreId};
 use std::ops::Range;
 
-/// Multiply-adds below which threads do not split a sum.
-pub(super) const SPLIT_WORK: usize = 1_500_000;
-/// Elements below which threads do not split additions to a table.
-const SPLIT_ELEMENTS: usize = 100_000;
+/// Multiply-adds below which threads do not split a sum: about 4 µs of one core.
+pub(super) const SPLIT_WORK: usize = 200_000;
+/// Elements below which threads do not split additions of rows.
+const SPLIT_ELEMENTS: usize = 20_000;
+
+/// Floats of a cache line.
+const LINE: usize = 16;
 
 /// Rows that a group of reductions processes at a time.
 const ROWS_AT_ONCE: usize = 512;
@@ -41,12 +46,12 @@ impl Gradients {
     pub(super) fn execute(
         &mut self,
         inputs: ReductionInputs<'_>,
-        threads: usize,
+        crew: &mut Crew<'_>,
         accumulate: bool,
     ) -> Result<(), RunError> {
         self.sparse.mark(inputs, &self.listed, accumulate);
         if inputs.plan.shard_count() > 1 {
-            return self.execute_shards(inputs, threads);
+            return self.execute_shards(inputs, crew);
         }
         let reductions = &inputs.plan.reductions;
         let mut end = 0;
@@ -60,10 +65,17 @@ impl Gradients {
             let mut target = |number: usize, with: &mut dyn FnMut(Target<'_>) -> Result<(), RunError>| {
                 with(in_store(stores, &sums[number]))
             };
-            execute_group(&sums, 0..sums[0].rows(), overwrites, &mut target, &mut scratch[..threads])?;
+            let hands = &mut Hands { crew, scratch };
+            execute_group(&sums, 0..sums[0].rows(), overwrites, &mut target, hands)?;
         }
         Ok(())
     }
+}
+
+/// The threads that execute reductions, and the scratch space of each.
+pub(super) struct Hands<'h, 'c> {
+    pub(super) crew: &'h mut Crew<'c>,
+    pub(super) scratch: &'h mut [Scratch],
 }
 
 /// The memory of the block of a reduction.
@@ -91,7 +103,7 @@ pub(super) fn execute_group(
     rows: Range<usize>,
     overwrites: &[bool],
     with_target: &mut WithTarget<'_>,
-    scratch: &mut [Scratch],
+    hands: &mut Hands<'_, '_>,
 ) -> Result<(), RunError> {
     let each = if sums.len() > 1 { ROWS_AT_ONCE } else { rows.len() };
     let mut own = rows.start..rows.end.min(rows.start + each);
@@ -99,7 +111,7 @@ pub(super) fn execute_group(
     loop {
         for (number, (sum, overwrites)) in sums.iter().zip(overwrites).enumerate() {
             let continues = !overwrites || own.start > rows.start;
-            with_target(number, &mut |target| sum.execute(own.clone(), target, continues, scratch))?;
+            with_target(number, &mut |target| sum.execute(own.clone(), target, continues, hands))?;
         }
         if own.end == rows.end {
             return Ok(());
@@ -191,9 +203,9 @@ impl Sum<'_> {
         shards: &[usize],
         adds: bool,
         target: Target<'_>,
-        scratch: &mut [Scratch],
+        hands: &mut Hands<'_, '_>,
     ) -> Result<(), RunError> {
-        self.weight_block(rows, Chains::OfShards { shards, adds }, target, scratch)
+        self.weight_block(rows, Chains::OfShards { shards, adds }, target, hands)
     }
 
     fn weight_block(
@@ -201,13 +213,13 @@ impl Sum<'_> {
         rows: Range<usize>,
         chains: Chains<'_>,
         Target { values, columns, row, col }: Target<'_>,
-        scratch: &mut [Scratch],
+        hands: &mut Hands<'_, '_>,
     ) -> Result<(), RunError> {
         let [k, n] = self.part.clone();
         let values = &mut values[row * columns..(row + k.len()) * columns];
         let block =
             WeightBlock { inputs: self.inputs, x: &self.x, dy: &self.dy, rows, k, n, col, columns, chains };
-        block.execute(values, scratch)
+        block.execute(values, hands)
     }
 
     /// Adds some of the rows. The sum starts from the target if `accumulate`, else from zero.
@@ -216,25 +228,32 @@ impl Sum<'_> {
         rows: Range<usize>,
         target: Target<'_>,
         accumulate: bool,
-        scratch: &mut [Scratch],
+        hands: &mut Hands<'_, '_>,
     ) -> Result<(), RunError> {
         let Self { inputs, of, ref dy, .. } = *self;
         match of.sum {
-            ReductionSum::Wgrad { .. } => {
-                self.weight_block(rows, Chains::One { accumulate }, target, scratch)
-            }
+            ReductionSum::Wgrad { .. } => self.weight_block(rows, Chains::One { accumulate }, target, hands),
             ReductionSum::Colsum => {
-                Ok(column_sums(inputs.isa, &runs_of(dy, 0, rows, inputs), target.values, accumulate)?)
+                let columns = target.values.len();
+                let parts = column_parts(rows.len(), columns, hands.crew.threads());
+                let each = columns.div_ceil(parts.max(1)).next_multiple_of(LINE).max(LINE);
+                let mut outcomes: Vec<Result<(), KernelError>> = (0..parts).map(|_| Ok(())).collect();
+                let parts = target.values.chunks_mut(each).enumerate().zip(&mut outcomes);
+                hands.crew.each_of(parts, |((number, sums), outcome)| {
+                    let dy = runs_of(dy, number * each, rows.clone(), inputs);
+                    *outcome = column_sums(inputs.isa, &dy, sums, accumulate);
+                });
+                Ok(outcomes.into_iter().collect::<Result<(), KernelError>>()?)
             }
             ReductionSum::Tgrad => {
                 let mut targets: Vec<u32> = Vec::new();
                 self.shards.clone().for_each(|shard| inputs.targets(of, shard, &mut targets));
                 let (columns, targets) = (self.columns, &targets[rows.clone()]);
                 let table = TableSum { isa: inputs.isa, columns, dy: &runs_of(dy, 0, rows, inputs), targets };
-                let parts = column_parts(targets.len(), columns, scratch.len());
-                Ok(table.run(target.values, parts)?)
+                let parts = column_parts(targets.len(), columns, hands.crew.threads());
+                Ok(table.run(target.values, parts, hands.crew)?)
             }
-            ReductionSum::Lgrad => self.label_rows(rows, target, accumulate, scratch),
+            ReductionSum::Lgrad => self.label_rows(rows, target, accumulate, hands),
         }
     }
 }
@@ -389,23 +408,21 @@ enum Chains<'a> {
 
 impl WeightBlock<'_> {
     /// Computes the block into `target`, which holds its rows at the width of the store.
-    fn execute(&self, target: &mut [f32], scratch: &mut [Scratch]) -> Result<(), RunError> {
+    fn execute(&self, target: &mut [f32], hands: &mut Hands<'_, '_>) -> Result<(), RunError> {
         let k = self.k.len();
-        let parts = (self.rows.len() * k * self.n.len() / SPLIT_WORK + 1).min(scratch.len()).min(k);
+        let Hands { crew, scratch } = hands;
+        let parts = (self.rows.len() * k * self.n.len() / SPLIT_WORK + 1).min(crew.threads()).min(k);
         if parts <= 1 {
             return self.part(0..k, target, &mut scratch[0]);
         }
         let mut outcomes: Vec<Result<(), RunError>> = (0..parts).map(|_| Ok(())).collect();
-        rayon::scope(|scope| {
-            let (mut rest, mut first) = (target, 0);
-            for (number, (scratch, outcome)) in scratch.iter_mut().zip(&mut outcomes).enumerate() {
-                let end = k * (number + 1) / parts;
-                let (own, after) = rest.split_at_mut((end - first) * self.columns);
-                let part = first..end;
-                scope.spawn(move |_| *outcome = self.part(part, own, scratch));
-                (rest, first) = (after, end);
-            }
+        let mut rest = target;
+        let parts = scratch.iter_mut().zip(&mut outcomes).enumerate().map(|(number, (scratch, outcome))| {
+            let part = k * number / parts..k * (number + 1) / parts;
+            let own = rest.split_off_mut(..part.len() * self.columns).unwrap_or_default();
+            (part, own, scratch, outcome)
         });
+        crew.each_of(parts, |(part, own, scratch, outcome)| *outcome = self.part(part, own, scratch));
         outcomes.into_iter().collect()
     }
 

@@ -8,9 +8,10 @@
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
 use super::reductions::{
-    ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
+    Hands, ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
 };
-use crate::kernels::{RowsRun, Scratch, ShardedTableSum, ShardedWeightGrad, TableAddend};
+use crate::crew::Crew;
+use crate::kernels::{RowsRun, ShardedTableSum, ShardedWeightGrad, TableAddend};
 use autobatch_ir::numeric::tree;
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreId};
@@ -199,21 +200,26 @@ impl Gradients {
     pub(super) fn execute_shards(
         &mut self,
         inputs: ReductionInputs<'_>,
-        threads: usize,
+        crew: &mut Crew<'_>,
     ) -> Result<(), RunError> {
         let plan = inputs.plan;
         let shardings = shardings(plan, &self.listed);
         for unit in units(plan, &shardings) {
-            self.unit(&unit, inputs, threads)?;
+            self.unit(&unit, inputs, crew)?;
         }
         for (store, _) in shardings.iter().enumerate().filter(|(_, own)| **own == Sharding::Sparse) {
-            self.table_rows(inputs, StoreId(store as u32), threads)?;
+            self.table_rows(inputs, StoreId(store as u32), crew)?;
         }
         Ok(())
     }
 
     /// Reduces a unit over all shards.
-    fn unit(&mut self, unit: &Unit, inputs: ReductionInputs<'_>, threads: usize) -> Result<(), RunError> {
+    fn unit(
+        &mut self,
+        unit: &Unit,
+        inputs: ReductionInputs<'_>,
+        crew: &mut Crew<'_>,
+    ) -> Result<(), RunError> {
         let plan = inputs.plan;
         let (shards, levels) = (plan.shard_count(), levels(plan));
         let Self { stores, overwrites, slots, scratch, .. } = self;
@@ -242,8 +248,8 @@ impl Gradients {
         let firsts: Vec<Vec<usize>> = sums.iter().map(starts_of).collect();
         let sums: Vec<Sum<'_>> = sums.iter().map(|of| inputs.sum(of, 0..shards)).collect();
         let overwrites: Vec<bool> = unit.numbers.iter().map(|&number| overwrites[number]).collect();
-        let mut slots =
-            Slots { unit, sums, firsts, stores, overwrites, slots, scratch: &mut scratch[..threads] };
+        let hands = Hands { crew, scratch };
+        let mut slots = Slots { unit, sums, firsts, stores, overwrites, slots, hands };
         let parts = match unit.held {
             Held::Block => parts(plan, &unit.numbers),
             Held::Blocks | Held::Store => Vec::new(),
@@ -263,7 +269,7 @@ impl Gradients {
         &mut self,
         inputs: ReductionInputs<'_>,
         store: StoreId,
-        threads: usize,
+        crew: &mut Crew<'_>,
     ) -> Result<(), RunError> {
         let plan = inputs.plan;
         let columns = plan.stores[store.index()].ty.shape.width();
@@ -293,13 +299,13 @@ impl Gradients {
         let dy: Vec<RowsRun<'_>> = runs_of(&sums, 0, 0..addends.len(), inputs);
         let shards = plan.shard_count();
         let rows = ShardedTableSum { isa: inputs.isa, columns, shards, dy: &dy, addends: &addends };
-        let parts = column_parts(addends.len(), columns, threads);
-        Ok(rows.run(&mut self.stores[store.index()].values, parts)?)
+        let parts = column_parts(addends.len(), columns, crew.threads());
+        Ok(rows.run(&mut self.stores[store.index()].values, parts, crew)?)
     }
 }
 
 /// The sums of a unit and their memory.
-struct Slots<'a> {
+struct Slots<'a, 'c> {
     unit: &'a Unit,
     sums: Vec<Sum<'a>>,
     /// The first row of each shard in each sum, and the end of the last.
@@ -309,10 +315,10 @@ struct Slots<'a> {
     overwrites: Vec<bool>,
     /// All slots but the first.
     slots: &'a mut [Vec<f32>],
-    scratch: &'a mut [Scratch],
+    hands: Hands<'a, 'c>,
 }
 
-impl Slots<'_> {
+impl Slots<'_, '_> {
     /// Makes the sum of a node of the tree in a slot.
     fn node(&mut self, node: Range<usize>, slot: usize) -> Result<(), RunError> {
         if self.is_small(&node) {
@@ -355,14 +361,14 @@ impl Slots<'_> {
                 None => in_store(self.stores, sum),
                 Some(slot) => sum.packed(&mut self.slots[slot][self.unit.starts[number]..]),
             };
-            sum.execute_node(rows, &counts, adds, target, self.scratch)?;
+            sum.execute_node(rows, &counts, adds, target, &mut self.hands)?;
         }
         Ok(())
     }
 
     /// Makes the sum of a shard in a slot.
     fn leaf(&mut self, shard: usize, slot: usize) -> Result<(), RunError> {
-        let Self { unit, sums, firsts, stores, overwrites, slots, scratch } = self;
+        let Self { unit, sums, firsts, stores, overwrites, slots, hands } = self;
         let behind = slot.checked_sub(1);
         let overwrites = match (behind, unit.held) {
             (None, _) => overwrites.clone(),
@@ -386,21 +392,21 @@ impl Slots<'_> {
                 }
             };
             let rows = firsts[first][shard]..firsts[first][shard + 1];
-            execute_group(&sums[own.clone()], rows, &overwrites[own], &mut target, scratch)?;
+            execute_group(&sums[own.clone()], rows, &overwrites[own], &mut target, hands)?;
         }
         Ok(())
     }
 
     /// Adds the next slot to a slot.
     fn add(&mut self, slot: usize) {
-        let (unit, threads) = (self.unit, self.scratch.len());
+        let (unit, crew) = (self.unit, &mut *self.hands.crew);
         let (before, right) = self.slots.split_at_mut(slot);
         let right = &right[0][..unit.floats];
         if let Some(left) = before.last_mut() {
-            return add(&mut left[..unit.floats], right, threads);
+            return add(&mut left[..unit.floats], right, crew);
         }
         if unit.held == Held::Store {
-            return add(&mut self.stores[self.sums[0].of.store.index()].values, right, threads);
+            return add(&mut self.stores[self.sums[0].of.store.index()].values, right, crew);
         }
         for (sum, &start) in self.sums.iter().zip(&unit.starts) {
             let Target { values, columns: width, row, col } = in_store(self.stores, sum);
@@ -408,27 +414,23 @@ impl Slots<'_> {
             let left = &mut values[row * width..(row + rows) * width];
             let right = &right[start..][..rows * columns];
             match columns == width {
-                true => add(left, right, threads),
+                true => add(left, right, crew),
                 false => left
                     .chunks_exact_mut(width)
                     .zip(right.chunks_exact(columns))
-                    .for_each(|(left, right)| add(&mut left[col..col + columns], right, 1)),
+                    .for_each(|(left, right)| add(&mut left[col..col + columns], right, &mut Crew::alone())),
             }
         }
     }
 }
 
 /// Adds floats element by element.
-fn add(left: &mut [f32], right: &[f32], threads: usize) {
+fn add(left: &mut [f32], right: &[f32], crew: &mut Crew<'_>) {
     let add = |left: &mut [f32], right: &[f32]| left.iter_mut().zip(right).for_each(|(sum, x)| *sum += x);
-    let parts = (left.len() / SPLIT_FLOATS + 1).min(threads);
+    let parts = (left.len() / SPLIT_FLOATS + 1).min(crew.threads());
     if parts <= 1 {
         return add(left, right);
     }
     let each = left.len().div_ceil(parts);
-    rayon::scope(|scope| {
-        for (left, right) in left.chunks_mut(each).zip(right.chunks(each)) {
-            scope.spawn(move |_| add(left, right));
-        }
-    });
+    crew.each_of(left.chunks_mut(each).zip(right.chunks(each)), |(left, right)| add(left, right));
 }

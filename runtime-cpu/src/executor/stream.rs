@@ -1,6 +1,7 @@
 //! Streams arrays through a fused update kernel: whole, by rows, or with repacking of weights.
 
 use super::weight_cache::Repacking;
+use crate::crew::Crew;
 use crate::kernels::fused_update::{FusedKernel, FusedScratch, Port};
 use autobatch_ir::types::Shape;
 use std::ops::Range;
@@ -25,39 +26,46 @@ unsafe impl Send for Stream<'_> {}
 unsafe impl Sync for Stream<'_> {}
 
 impl Stream<'_> {
-    /// Updates a range of elements, split among the threads of the scratch.
+    /// Updates a range of elements, split among the threads.
     ///
     /// # Safety
     /// As for [`FusedKernel::execute`].
-    pub(super) unsafe fn execute(self, elements: Range<usize>, scratch: &mut [FusedScratch]) {
+    pub(super) unsafe fn execute(
+        self,
+        elements: Range<usize>,
+        crew: &mut Crew<'_>,
+        scratch: &mut [FusedScratch],
+    ) {
         let count = elements.len();
-        let parts = parts(count, scratch.len());
+        let parts = parts(count, crew.threads());
         if let [first, ..] = scratch
             && parts == 1
         {
             // SAFETY: as for this function.
             return unsafe { self.part(elements, first) };
         }
-        rayon::scope(|scope| {
-            for (number, scratch) in scratch[..parts].iter_mut().enumerate() {
-                let at = |number: usize| elements.start + count * number / parts;
-                let own = at(number)..at(number + 1);
-                // SAFETY: as for this function; threads execute disjoint elements.
-                scope.spawn(move |_| unsafe { self.part(own, scratch) });
-            }
-        });
+        let at = |number: usize| elements.start + count * number / parts;
+        let parts = scratch[..parts].iter_mut().enumerate();
+        // SAFETY: as for this function; threads execute disjoint elements.
+        crew.each_of(parts, |(number, scratch)| unsafe { self.part(at(number)..at(number + 1), scratch) });
     }
 
     /// Updates some rows of a table, one run of neighbouring rows at a time.
     ///
     /// # Safety
     /// As for [`FusedKernel::execute`], for all elements of the shape.
-    pub(super) unsafe fn execute_rows(self, shape: Shape, rows: &[u32], scratch: &mut [FusedScratch]) {
+    pub(super) unsafe fn execute_rows(
+        self,
+        shape: Shape,
+        rows: &[u32],
+        crew: &mut Crew<'_>,
+        scratch: &mut [FusedScratch],
+    ) {
         let width = shape.elements() / shape.dims()[0] as usize;
         for run in rows.chunk_by(|a, b| a + 1 == *b) {
             let start = run[0] as usize * width;
             // SAFETY: as for this function.
-            unsafe { self.execute(start..start + run.len() * width, scratch) };
+            unsafe { self.execute(start..start + run.len() * width, crew, scratch) };
         }
     }
 

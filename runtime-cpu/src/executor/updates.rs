@@ -7,6 +7,7 @@ use super::RunError;
 use super::gradients::Gradients;
 use super::stream::{Stream, parts};
 use super::weight_cache::WeightCache;
+use crate::crew::Crew;
 use crate::kernels::Isa;
 use crate::kernels::elementwise::{Elements, ElementsMut};
 use crate::kernels::fused_update::{FusedKernel, FusedScratch, Port};
@@ -156,13 +157,13 @@ impl Updates {
     pub(super) fn execute(
         &mut self,
         isa: Isa,
-        threads: usize,
+        crew: &mut Crew<'_>,
         mut arrays: Arrays<'_>,
     ) -> Result<(), RunError> {
         if self.kernels.len() > MAX_KERNELS {
             self.kernels.clear();
         }
-        self.scratch.resize_with(threads.max(self.scratch.len()), FusedScratch::default);
+        self.scratch.resize_with(crew.threads().max(self.scratch.len()), FusedScratch::default);
         self.scalars.clear();
         let plan = arrays.plan;
         for update in &plan.updates {
@@ -173,7 +174,7 @@ impl Updates {
                 }
                 Update::Apply { kernel, sparse, sources, targets } => {
                     let apply = Apply { kernel: *kernel, sparse: *sparse, sources, targets };
-                    self.apply(isa, threads, &mut arrays, apply)?;
+                    self.apply(isa, crew, &mut arrays, apply)?;
                 }
             }
         }
@@ -242,7 +243,7 @@ impl Updates {
     fn apply(
         &mut self,
         isa: Isa,
-        threads: usize,
+        crew: &mut Crew<'_>,
         arrays: &mut Arrays<'_>,
         apply: Apply<'_>,
     ) -> Result<(), RunError> {
@@ -258,7 +259,7 @@ impl Updates {
         let param = targets.iter().position(|target| target.index() < params);
         let id = |at: usize| ParamId::new(targets[at].index());
         // Weights of lower precision are rounded when the guard drops, so their next run packs them.
-        let unsplit = rows.is_none() && parts(shape.elements(), threads) == 1;
+        let unsplit = rows.is_none() && parts(shape.elements(), crew.threads()) == 1;
         let repacked = param.filter(|&at| unsplit && ty(targets[at]).dtype == DType::F32);
         let version = repacked.map(|at| arrays.weights.version(id(at)));
         // Pointers to the other arrays exist. The guard gives the parameter a new version, and rounds it when it drops.
@@ -276,11 +277,11 @@ impl Updates {
         // by this call, and sparse rows lie inside their table.
         unsafe {
             match (rows, &mut repacking) {
-                (Some(rows), _) => stream.execute_rows(shape, rows, &mut self.scratch[..threads]),
+                (Some(rows), _) => stream.execute_rows(shape, rows, crew, &mut self.scratch),
                 (None, Some((at, parts))) => {
                     stream.execute_packing(shape, *at, parts, &mut self.scratch[0]);
                 }
-                (None, None) => stream.execute(0..shape.elements(), &mut self.scratch[..threads]),
+                (None, None) => stream.execute(0..shape.elements(), crew, &mut self.scratch),
             }
         }
         drop(guard);

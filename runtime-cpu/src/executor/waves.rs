@@ -1,8 +1,8 @@
 //! Executes the waves of a plan on one thread or several.
 //!
 //! The steps of a wave are independent, so their lanes form one sequence. If a wave has enough work, the sequence is
-//! cut into shares of equal work: a wave of one large step is split, the steps of a wave overlap, and each wave has one
-//! fork and one join. Each thread takes a few shares, one after the other. A thread that starts late or loses its core
+//! cut into shares of equal work: a wave of one large step is split, the steps of a wave overlap, and the threads of a
+//! [`Crew`] meet once per wave. Each takes a few shares, one after the other. A thread that starts late or loses its core
 //! then delays the others by one share, not by half of the wave. Steps with many lanes are cut at whole register tiles.
 //! The assignment of lanes to threads does not change the bits.
 
@@ -12,17 +12,22 @@ use super::prepared::StepArgs;
 use super::program::TILE_STEP;
 use super::tile::{ExecutionContext, LaneFault, TileMemory};
 use super::watch;
+use crate::crew::Crew;
 use autobatch_ir::plan::ComputedIndex;
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-/// Floating-point operations below which one thread executes a wave: about 30 µs of one core. The example `sharing`
+/// Floating-point operations below which one thread executes a wave: about 4 µs of one core. The example `sharing`
 /// measures the work from which sharing is faster.
-pub(super) const SHARED_WORK: usize = 3_000_000;
+pub(super) const SHARED_WORK: usize = 400_000;
+
+/// Starting or waking threads is worth the work of this many of the smallest shared waves.
+const WAKING: usize = 8;
 
 /// Shares of a large wave per thread.
 const SHARES: usize = 4;
+/// Lanes of a share, on average, at least: each share reads all weights of its steps.
+const SHARE_LANES: usize = 7;
 /// A share has at least this part of the work of the smallest shared wave, so that taking a share costs little.
 const SHARE_PART: usize = 2;
 
@@ -37,9 +42,17 @@ pub(super) struct WaveOptions {
     pub(super) watched: bool,
 }
 
+impl WaveOptions {
+    /// Floating-point operations for which threads are started or woken.
+    fn wakes(&self) -> usize {
+        self.shared_work.saturating_mul(WAKING)
+    }
+}
+
 /// Executes all waves, watched if requested. With a clock, each thread keeps the times of its parts of steps.
 pub(super) fn execute(
     context: &ExecutionContext<'_>,
+    crew: &mut Crew<'_>,
     threads: &mut [Mutex<TileMemory>],
     options: WaveOptions,
     clock: Option<Clock>,
@@ -51,24 +64,28 @@ pub(super) fn execute(
         memory.start_stopwatch(clock);
         memory.fault = None;
     }
-    if threads.len() == 1 && !options.watched {
+    let is_shared = crew.threads() > 1 && is_shared(context, &options);
+    if is_shared || options.watched {
+        each_wave(context, &options, |wave| {
+            let work = if is_shared { work_of(context, wave.clone()) } else { 0 };
+            match share_count(context, wave.clone(), work, &options, crew.threads()) {
+                1 => execute_steps(context, wave, exclusive(&mut threads[0]), clock),
+                parts => {
+                    let share = |thread: usize, part| {
+                        let mut memory = threads[thread].lock().unwrap_or_else(PoisonError::into_inner);
+                        let share = share_start(work, part, parts)..share_start(work, part + 1, parts);
+                        execute_share(context, wave.clone(), share, &mut memory, clock);
+                    };
+                    crew.each(parts, work >= options.wakes(), &share);
+                }
+            }
+        })?;
+    } else {
         // One thread executes all steps in order, so the bounds of waves do not matter.
         let ends = &context.plan.waves;
         let end_of = |wave: usize| wave.checked_sub(1).map_or(0, |before| ends[before] as usize);
         let (begin, end) = (end_of(options.waves.start), end_of(options.waves.end));
-        execute_wave(context, begin..end.max(begin), options.shared_work, threads, clock);
-    } else {
-        for wave in context.plan.waves_from(options.waves.start).take(options.waves.len()) {
-            if !options.watched {
-                execute_wave(context, wave, options.shared_work, threads, clock);
-                continue;
-            }
-            // One step at a time, so that the check finds the first fault first.
-            for step in wave {
-                execute_wave(context, step..step + 1, options.shared_work, threads, clock);
-                watch::check(context, step)?;
-            }
-        }
+        execute_steps(context, begin..end.max(begin), exclusive(&mut threads[0]), clock);
     }
     // Later steps may have read what a faulty one computed, so the first fault is the cause.
     let faults = threads.iter_mut().filter_map(|memory| exclusive(memory).fault.take());
@@ -79,6 +96,33 @@ pub(super) fn execute(
             Err(RunError::Index(Box::new(fault)))
         }
     }
+}
+
+/// Calls `execute` with the steps of each wave. If the run is watched, with one step at a time, so that the check finds the
+/// first fault first.
+fn each_wave(
+    context: &ExecutionContext<'_>,
+    options: &WaveOptions,
+    mut execute: impl FnMut(Range<usize>),
+) -> Result<(), RunError> {
+    for wave in context.plan.waves_from(options.waves.start).take(options.waves.len()) {
+        if !options.watched {
+            execute(wave);
+            continue;
+        }
+        for step in wave {
+            execute(step..step + 1);
+            watch::check(context, step)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the waves that threads can share have enough work to start the threads.
+fn is_shared(context: &ExecutionContext<'_>, options: &WaveOptions) -> bool {
+    let waves = context.plan.waves_from(options.waves.start).take(options.waves.len());
+    let large = waves.map(|wave| work_of(context, wave)).filter(|&work| work >= options.shared_work);
+    large.sum::<usize>() >= options.wakes()
 }
 
 /// Executes whole steps in order.
@@ -104,36 +148,46 @@ fn execute_steps(
     memory.timed = timed;
 }
 
-/// Executes the steps of one wave, shared among the threads if it has enough work.
-fn execute_wave(
+/// The number of shares of a wave, given its work.
+fn share_count(
     context: &ExecutionContext<'_>,
     wave: Range<usize>,
-    shared_work: usize,
-    threads: &mut [Mutex<TileMemory>],
+    work: usize,
+    options: &WaveOptions,
+    threads: usize,
+) -> usize {
+    if work < options.shared_work {
+        return 1;
+    }
+    let by_work = (work / (options.shared_work / SHARE_PART).max(1)).clamp(2, SHARES * threads);
+    // Tests share waves of any size.
+    if options.shared_work == 1 {
+        return by_work;
+    }
+    let lanes: usize = context.prepared.steps[wave].iter().map(|args| args.rows as usize).sum();
+    let parts = by_work.min(lanes / SHARE_LANES).max(1);
+    // A multiple of the threads keeps all of them busy to the end.
+    if parts > threads { parts / threads * threads } else { parts }
+}
+
+/// Executes a share of the work of a wave.
+fn execute_share(
+    context: &ExecutionContext<'_>,
+    wave: Range<usize>,
+    share: Range<usize>,
+    memory: &mut TileMemory,
     clock: Option<Clock>,
 ) {
-    let whole = || wave.clone().map(|step| work(context, step)).sum::<usize>();
-    let whole = if threads.len() == 1 { 0 } else { whole() };
-    if whole < shared_work {
-        execute_steps(context, wave, exclusive(&mut threads[0]), clock);
-        return;
+    let mut begin = 0;
+    for step in wave {
+        let work = context.prepared.work[step];
+        let args = &context.prepared.steps[step];
+        let lane = |at: usize| lane_at(args.rows as usize, work, at.saturating_sub(begin));
+        let lanes = lane(share.start)..lane(share.end);
+        let part = execute_lanes(context, step as u32, args, lanes, memory, clock);
+        memory.timed.extend(part);
+        begin += work;
     }
-    let threads = &*threads;
-    let parts = (whole / (shared_work / SHARE_PART).max(1)).clamp(2, SHARES * threads.len());
-    (0..parts).into_par_iter().with_max_len(1).for_each(|number| {
-        let mut memory = lock_own(threads);
-        let share = share_start(whole, number, parts)..share_start(whole, number + 1, parts);
-        let mut begin = 0;
-        for step in wave.clone() {
-            let work = work(context, step);
-            let args = &context.prepared.steps[step];
-            let lane = |at: usize| lane_at(args.rows as usize, work, at.saturating_sub(begin));
-            let lanes = lane(share.start)..lane(share.end);
-            let part = execute_lanes(context, step as u32, args, lanes, &mut memory, clock);
-            memory.timed.extend(part);
-            begin += work;
-        }
-    });
 }
 
 /// The memory of a thread while no other thread runs.
@@ -141,14 +195,8 @@ pub(super) fn exclusive(memory: &mut Mutex<TileMemory>) -> &mut TileMemory {
     memory.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The memory of the current thread. The lock is free, because a share starts no other share on its thread.
-fn lock_own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
-    let number = rayon::current_thread_index().unwrap_or(0) % threads.len();
-    threads[number].lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn work(context: &ExecutionContext<'_>, step: usize) -> usize {
-    context.prepared.work[step]
+fn work_of(context: &ExecutionContext<'_>, steps: Range<usize>) -> usize {
+    context.prepared.work[steps].iter().sum()
 }
 
 /// The work before share `number` of `parts`.

@@ -66,7 +66,7 @@ impl Aligned {
 }
 
 /// The bytes of memory from which huge pages are worth asking for: two of them, so that one lies within.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(miri)))]
 const HUGE: usize = 4 << 20;
 
 /// Asks for huge pages in large memory before its first write. The rows of a list lie far apart, and with small pages each of them

@@ -56,6 +56,6 @@ pub use product::{Product, RowsPart, Start};
 pub use rows::{RowNumbers, Rows, RowsMut};
 pub use runs::RowsRun;
 pub use sharded_wgrad::ShardedWeightGrad;
-pub use table_sum::{ShardedTableSum, TableAddend, TableSum};
+pub(crate) use table_sum::{ShardedTableSum, TableAddend, TableSum};
 pub(crate) use wgrad::GRADIENT_SCRATCH_FLOATS;
 pub use wgrad::{WeightGrad, column_sums};

@@ -8,12 +8,13 @@ use super::isa::Isa;
 use super::kernel_set::KernelSet;
 use super::runs::{RowsRun, check_runs};
 use super::tile::RowSum;
+use crate::crew::Crew;
 use autobatch_ir::numeric::tree;
 use std::ops::Range;
 
 /// A scatter-add of rows to the rows of a table.
 #[derive(Clone, Copy, Debug)]
-pub struct TableSum<'a> {
+pub(crate) struct TableSum<'a> {
     /// The instruction set; it does not change the bits.
     pub isa: Isa,
     /// The width of a row.
@@ -33,21 +34,23 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
-/// Splits columns into parts, one per thread, and works on each.
-fn in_parts(columns: usize, parts: usize, work: impl Fn(Range<usize>) + Sync) {
-    if parts <= 1 {
-        return work(0..columns);
-    }
-    let (columns, work) = (|part: usize| columns * part / parts..columns * (part + 1) / parts, &work);
-    rayon::scope(|scope| (0..parts).for_each(|part| scope.spawn(move |_| work(columns(part)))));
+/// Splits columns into parts, and works on each.
+fn in_parts(columns: usize, parts: usize, crew: &mut Crew<'_>, work: impl Fn(Range<usize>) + Sync) {
+    let parts = parts.max(1);
+    crew.each(parts, true, &|_, part| work(columns * part / parts..columns * (part + 1) / parts));
 }
 
 impl TableSum<'_> {
-    /// Adds all rows to `table`. Its columns are split into `parts`, one per thread.
+    /// Adds all rows to `table`. Its columns are split into `parts`, which the threads of the crew share.
     ///
     /// # Errors
     /// If rows are missing or too narrow, the number of targets differs, or a target is outside of the table.
-    pub fn run(&self, table: &mut [f32], parts: usize) -> Result<(), KernelError> {
+    pub(crate) fn run(
+        &self,
+        table: &mut [f32],
+        parts: usize,
+        crew: &mut Crew<'_>,
+    ) -> Result<(), KernelError> {
         self.isa.required()?;
         let count = check_runs("rows of dy", self.dy, self.columns)?;
         same_size("rows of the table to add to", count, self.targets.len())?;
@@ -55,7 +58,7 @@ impl TableSum<'_> {
         reaches("the table", most.checked_mul(self.columns), table.len())?;
         let base = Shared(table.as_mut_ptr());
         // SAFETY: rows, targets and the instruction set were checked; the parts are disjoint columns.
-        in_parts(self.columns, parts, |columns| unsafe { self.add(base, columns) });
+        in_parts(self.columns, parts, crew, |columns| unsafe { self.add(base, columns) });
         Ok(())
     }
 
@@ -80,7 +83,7 @@ impl TableSum<'_> {
 
 /// A row that is added to a row of a table. Addends are ordered by table row, shard and place in the sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TableAddend {
+pub(crate) struct TableAddend {
     /// The row of the table.
     pub target: u32,
     /// The shard.
@@ -94,7 +97,7 @@ pub struct TableAddend {
 /// **Bits.** Each row of the table is the tree of its shards, without shards that add nothing to it. The sum of a shard is a
 /// chain as in [`TableSum`]; that of the first shard of a row starts from the table.
 #[derive(Clone, Copy, Debug)]
-pub struct ShardedTableSum<'a> {
+pub(crate) struct ShardedTableSum<'a> {
     /// The instruction set; it does not change the bits.
     pub isa: Isa,
     /// The width of a row.
@@ -108,11 +111,16 @@ pub struct ShardedTableSum<'a> {
 }
 
 impl ShardedTableSum<'_> {
-    /// Adds all rows to `table`. Its columns are split into `parts`, one per thread.
+    /// Adds all rows to `table`. Its columns are split into `parts`, which the threads of the crew share.
     ///
     /// # Errors
     /// If rows are missing or too narrow, or an addend names a row, shard or table row that does not exist.
-    pub fn run(&self, table: &mut [f32], parts: usize) -> Result<(), KernelError> {
+    pub(crate) fn run(
+        &self,
+        table: &mut [f32],
+        parts: usize,
+        crew: &mut Crew<'_>,
+    ) -> Result<(), KernelError> {
         self.isa.required()?;
         check_runs("rows of dy", self.dy, self.columns)?;
         let most = self.addends.iter().map(|addend| addend.target as usize + 1).max().unwrap_or(0);
@@ -124,7 +132,7 @@ impl ShardedTableSum<'_> {
         }
         let base = Shared(table.as_mut_ptr());
         // SAFETY: rows, targets and the instruction set were checked; the parts are disjoint columns.
-        in_parts(self.columns, parts, |columns| unsafe { self.add(base, columns) });
+        in_parts(self.columns, parts, crew, |columns| unsafe { self.add(base, columns) });
         Ok(())
     }
 
