@@ -50,13 +50,17 @@ fn row_ops(isa: Isa) {
     let x: Vec<f32> = (0..40 * 500).map(|i| (i as f32 * 0.37).sin() * 4.0).collect();
     let labels: Vec<f32> = (0..40).map(|i| f32::from_bits(i % 5)).collect();
     let mut y = vec![0f32; 40 * 500];
-    for width in [5, 100, 500] {
+    for width in [5, 9, 17, 40, 100, 500] {
         let ty = Type::new(DType::F32, Shape::new(&[width as u32]).expect("a shape"));
         let from = (Elements { base: x.as_ptr(), stride: width, single: false }, ty);
         let label = (Elements { base: labels.as_ptr(), stride: 1, single: false }, INDEX);
-        for (op, out) in
-            [(Op::Softmax, width), (Op::LogSoftmax, width), (Op::PickNegLogSoftmax, 1), (Op::Dot, 1)]
-        {
+        for (op, out) in [
+            (Op::Softmax, width),
+            (Op::LogSoftmax, width),
+            (Op::LogSumExp, 1),
+            (Op::PickNegLogSoftmax, 1),
+            (Op::Dot, 1),
+        ] {
             let second = if op == Op::Dot { from } else { label };
             let sources = if out == width { vec![from] } else { vec![from, second] };
             report(&format!("{} {width}", op.spelling()), isa, 40 * width, || {

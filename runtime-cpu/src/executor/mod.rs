@@ -6,6 +6,7 @@
 //! **Bits.** Every value depends on its own lane only. Tiles, threads and instruction sets do not change the bits.
 
 mod clock;
+mod cost;
 mod counters;
 mod error;
 mod executed_prefix;

@@ -117,8 +117,8 @@ fn work_of(plan: &Plan, step: &Step, program: &Program) -> usize {
         let address = plan.operands(step)[port.index()].address;
         (address.listed(&plan.tables, &plan.groups, step.rows) as usize).saturating_mul(each)
     };
-    let of_items = program.item_work.iter().map(listed).fold(0, usize::saturating_add);
-    (step.rows as usize).saturating_mul(program.row_work).saturating_add(of_items)
+    let of_items = program.cost.items.iter().map(listed).fold(0, usize::saturating_add);
+    (step.rows as usize).saturating_mul(program.cost.row).saturating_add(of_items)
 }
 
 /// A hash of a program and the stores of a step.

@@ -5,12 +5,12 @@
 //! result of the kernel is written directly to the result's rows. Intermediate results of an elementwise stage share
 //! memory when their lifetimes are disjoint, and hold one block of rows instead of a tile.
 
+use super::cost::Cost;
 use super::factors::{Factor, Turned, turned};
 use super::register_uses::{read_by_rows, result_uses};
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, ParamPort, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
-    WordLimit,
+    Code, Instr, Kernel, ParamPort, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View, WordLimit,
 };
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
@@ -145,10 +145,7 @@ pub(super) struct Program {
     /// Floats before the tile: the size of the largest block.
     pub(super) block_floats: usize,
     pub(super) tile_rows: usize,
-    /// An estimate of floating-point operations per row, for splitting work.
-    pub(super) row_work: usize,
-    /// List ports, and the same per item of their lists.
-    pub(super) item_work: Vec<(RegId, usize)>,
+    pub(super) cost: Cost,
     /// The limits of bound words at ports.
     pub(super) word_limits: Vec<WordLimit>,
 }
@@ -182,8 +179,7 @@ impl Program {
             row_floats,
             block_floats: builder.block_floats.next_multiple_of(LINE_FLOATS),
             tile_rows: fit.clamp(TILE_STEP, if has_labels { MAX_LABEL_TILE_ROWS } else { MAX_TILE_ROWS }),
-            row_work: builder.work,
-            item_work: builder.item_work,
+            cost: Cost::of(kernel),
             word_limits: kernel.word_limits(),
         }
     }
@@ -227,10 +223,8 @@ struct Builder {
     numbers: HashMap<Weight, usize>,
     row_floats: usize,
     /// Elements of the weights of all products.
-    item_work: Vec<(RegId, usize)>,
     weight_floats: usize,
     block_floats: usize,
-    work: usize,
 }
 
 impl Builder {
@@ -244,10 +238,8 @@ impl Builder {
             weights: Vec::new(),
             numbers: HashMap::new(),
             row_floats: 0,
-            item_work: Vec::new(),
             weight_floats: 0,
             block_floats: 0,
-            work: 1,
         };
         let results = result_uses(kernel);
         for (number, reg) in kernel.regs.iter().enumerate() {
@@ -292,51 +284,20 @@ impl Builder {
                 let (rows_of_value, width) = (*rows as usize, dst.width as usize);
                 let k = parts.iter().map(|p| p.source.width as usize).sum::<usize>() / rows_of_value;
                 self.weight_floats += k * width / rows_of_value;
-                self.work += 2 * k * width;
                 Task::Prod { dst: *dst, rows: *rows, init: *init, chains: self.chains(*dst, *rows, parts) }
             }
             Stage::Map { width, code } => Task::Map(self.map(*width as usize, code)),
-            Stage::LabelLoss { param, slope, .. } => {
+            Stage::LabelLoss { param, .. } => {
                 let elements = self.params[param.index()];
                 self.weight_floats += elements;
-                self.work += if slope.is_some() { 4 } else { 2 } * elements;
                 Task::Stage(number)
             }
             Stage::Row { op: Op::Transpose(_), dsts, .. } if turned.contains_key(&dsts[0]) => return None,
             Stage::Row { op: Op::Matmul, sources, dsts } => {
                 let [left, right] = [0, 1].map(|place| Factor::of(turned, sources[place]));
-                self.work += 2 * left.columns() * dsts[0].width as usize;
                 Task::Multiply { left, right, dst: dsts[0] }
             }
-            other => {
-                self.work += match other {
-                    Stage::Row { sources, .. } => {
-                        sources.iter().map(|(view, _)| 20 * view.width as usize).sum()
-                    }
-                    Stage::Seg { query, lists, dst, .. } => {
-                        let width = query.map_or(0, |query| query.width) + dst.width;
-                        let ports = lists.iter().filter_map(|list| match list {
-                            ListSource::Port(port) => Some((*port, 2 * width as usize)),
-                            ListSource::Views(_) => None,
-                        });
-                        self.item_work.extend(ports.take(1));
-                        10 * dst.width as usize
-                    }
-                    Stage::SegGrad { dy, lists, .. } => 40 * lists.len() * dy.width as usize,
-                    Stage::AttendGrad { query, keys, dy, .. } => {
-                        // Scores, slopes and the gradient of the query.
-                        self.item_work.push((*keys, 2 * (2 * query.width + dy.width) as usize));
-                        20 * (query.width + dy.width) as usize
-                    }
-                    Stage::AttendPull { key, value, readers, .. } => {
-                        self.item_work.push((*readers, 4 * (key.width + value.width) as usize));
-                        20 * (key.width + value.width) as usize
-                    }
-                    Stage::Lookup { dst, .. } | Stage::MeanGrad { dst, .. } => dst.width as usize,
-                    Stage::Prod { .. } | Stage::Map { .. } | Stage::LabelLoss { .. } => 0,
-                };
-                Task::Stage(number)
-            }
+            _ => Task::Stage(number),
         })
     }
 
@@ -372,7 +333,6 @@ impl Builder {
                     last_use[*local as usize] = number;
                 }
             }
-            self.work += 8 * width;
         }
         let block_rows = (BLOCK_ELEMENTS / width.max(1)).clamp(1, MAX_TILE_ROWS);
         let mut floats = 0;

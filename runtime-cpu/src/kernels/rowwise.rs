@@ -4,17 +4,25 @@
 //! pads a copy of its row with `-inf` to a whole group of lanes: `-inf` is the identity of the maximum and adds `+0` to
 //! a sum of exponentials, whose lanes never hold `-0`. So vectors compute the last elements of a row too.
 //!
-//! [`run`] has no variant of ops that draw noise or sort, and of those that move words only the repetition of each number of a
-//! column, which the reverse of a sum of rows is. Its caller uses `plan::row_ops` for them.
+//! [`run`] has no variant of ops that draw noise or sort, and of those that move words only two repetitions: of each number of a
+//! column, which the reverse of a sum of rows is, and of a whole value. Its caller uses `plan::row_ops` for them.
 
-use super::elementwise::{Elements, ElementsMut};
+use super::elementwise::{Elements, ElementsMut, keep_blocks_apart, map_block, zip_block};
 use super::isa::{Isa, compiled_per_isa};
 use autobatch_ir::graph::{Fold, Op, Over};
 use autobatch_ir::numeric::{loss, row, scalar};
 use autobatch_ir::types::{Shape, Type};
+use std::slice::from_raw_parts;
 
 /// Exponentials are computed in chunks of this many elements; a multiple of the lanes.
 const MAX_PADDED: usize = 256;
+
+/// Rows of few elements that are computed together, one in each lane of a vector.
+const TOGETHER: usize = 16;
+/// The maximum number of elements of such a row.
+const NARROW: usize = 48;
+/// The least number of rows that are worth it.
+const FEW: usize = 4;
 
 /// The rows that a row op writes.
 #[derive(Clone, Copy, Debug)]
@@ -95,9 +103,13 @@ macro_rules! pairs {
 impl Work {
     #[inline(always)]
     fn run(&self) -> bool {
+        let width = self.first.1.shape.width();
+        // SAFETY: as for the arms below.
+        if unsafe { self.run_narrow(width) } {
+            return true;
+        }
         let mut space = [f32::NEG_INFINITY; MAX_PADDED];
         let space = &mut space;
-        let width = self.first.1.shape.width();
         // SAFETY: every arm reads exactly the operands of its op, in rows as wide as their types.
         unsafe {
             match self.op {
@@ -112,6 +124,10 @@ impl Work {
                 }
                 Op::Broadcast(to) if repeats_a_column(self.first.1.shape, to) => {
                     by_rows!(self, 1, |x, out| out.fill(x[0]));
+                }
+                Op::Broadcast(to) if repeats_the_whole(self.first.1.shape, to) => {
+                    let whole = self.first.1.shape.elements();
+                    by_rows!(self, whole, |x, out| repeat(x, out));
                 }
                 Op::Softmax => by_rows!(self, width, |x, out| softmax(x, out, space)),
                 Op::LogSoftmax => by_rows!(self, width, |x, out| {
@@ -148,6 +164,72 @@ impl Work {
         true
     }
 
+    /// Computes a fold, a softmax or the like over rows of few elements: vectors take an element of [`TOGETHER`] rows, because a
+    /// fold along a row would wait for one operation after the other. Returns `false`, without writing, if the rows are wide or few,
+    /// or the op is another.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    #[inline(always)]
+    unsafe fn run_narrow(&self, width: usize) -> bool {
+        let of_lane = self.first.1.shape.elements() / width.max(1);
+        let (count, out) = (self.rows * of_lane, self.width / of_lane.max(1));
+        let is_known = matches!(
+            self.op,
+            Op::Softmax
+                | Op::LogSoftmax
+                | Op::LogSumExp
+                | Op::PickNegLogSoftmax
+                | Op::ArgMax
+                | Op::Reduce { over: Over::Last, .. }
+        );
+        if !is_known || !(1..=NARROW).contains(&width) || count < FEW {
+            return false;
+        }
+        if self.op == Op::PickNegLogSoftmax && self.second.is_none() {
+            return false;
+        }
+        let mut space = [[0.0; TOGETHER]; NARROW];
+        let columns = &mut space[..width];
+        let Elements { base: from, stride, .. } = self.first.0;
+        let next =
+            |(lane, row): (usize, usize)| if row + 1 < of_lane { (lane, row + 1) } else { (lane + 1, 0) };
+        let (mut begin, mut done) = ((0, 0), 0);
+        while done < count {
+            let rows = (count - done).min(TOGETHER);
+            let mut at = begin;
+            for place in 0..rows {
+                // SAFETY: the row is one of the lane.
+                let x = unsafe { from_raw_parts(from.add(at.0 * stride + at.1 * width), width) };
+                for (column, &x) in columns.iter_mut().zip(x) {
+                    // Without it compilers gather and scatter, which is slower.
+                    keep_blocks_apart();
+                    column[place] = x;
+                }
+                at = next(at);
+            }
+            let mut labels = [0; TOGETHER];
+            if let (Op::PickNegLogSoftmax, Some(second)) = (self.op, self.second) {
+                let mut at = begin;
+                for label in &mut labels[..rows] {
+                    // SAFETY: there is a label for each row.
+                    *label = unsafe { operand(second, at.0)[at.1] }.to_bits().min(width as u32 - 1);
+                    at = next(at);
+                }
+            }
+            fold_columns(self.op, columns, &labels);
+            let mut at = begin;
+            for place in 0..rows {
+                // SAFETY: the row is one of the lane, and no other result of it is alive.
+                let to = unsafe { &mut self.result(at.0)[at.1 * out..][..out] };
+                to.iter_mut().zip(&*columns).for_each(|(to, column)| *to = column[place]);
+                at = next(at);
+            }
+            (begin, done) = (at, done + rows);
+        }
+        true
+    }
+
     /// The result of a lane.
     ///
     /// # Safety
@@ -159,9 +241,144 @@ impl Work {
     }
 }
 
+/// Computes an op of [`TOGETHER`] rows, whose elements stand side by side. Results take the places of the first elements.
+#[inline(always)]
+fn fold_columns(op: Op, columns: &mut [[f32; TOGETHER]], labels: &[u32; TOGETHER]) {
+    match op {
+        Op::Reduce { fold, .. } => {
+            columns[0] = match fold {
+                Fold::Sum => fold_lanes(columns, 0.0, scalar::add),
+                Fold::Mean => {
+                    let count = [columns.len() as f32; TOGETHER];
+                    zip_block(fold_lanes(columns, 0.0, scalar::add), count, scalar::div)
+                }
+                Fold::Max => fold_lanes(columns, f32::NEG_INFINITY, scalar::max),
+                Fold::Min => fold_lanes(columns, f32::INFINITY, scalar::min),
+            };
+        }
+        Op::ArgMax => columns[0] = argmax_of_columns(columns),
+        _ => softmax_of_columns(op, columns, labels),
+    }
+}
+
+/// Above 0 if `x` is greater than `y`, with NaN as the greatest. In numbers, because compilers do not combine truth values in
+/// vectors.
+#[inline(always)]
+fn exceeds(x: f32, y: f32) -> f32 {
+    let greater = if x > y { 1.0 } else { 0.0 };
+    let first = if x.is_nan() { 1.0 } else { 0.0 };
+    let second = if y.is_nan() { 1.0 } else { 0.0 };
+    greater + (first - second)
+}
+
+/// The words of the numbers of the greatest elements, by [`row::argmax`].
+#[inline(always)]
+fn argmax_of_columns(columns: &[[f32; TOGETHER]]) -> [f32; TOGETHER] {
+    let (mut best, mut place_of) = (columns[0], [0f32; TOGETHER]);
+    for (number, column) in columns.iter().enumerate().skip(1) {
+        keep_blocks_apart();
+        let number = f32::from_bits(number as u32);
+        let later = zip_block(*column, best, exceeds);
+        place_of = zip_block(later, place_of, |later, before| if later > 0.0 { number } else { before });
+        best = zip_block(*column, best, |x, best| if exceeds(x, best) > 0.0 { x } else { best });
+    }
+    place_of
+}
+
+/// Computes a softmax, or a loss or sum that begins as one.
+#[inline(always)]
+fn softmax_of_columns(op: Op, columns: &mut [[f32; TOGETHER]], labels: &[u32; TOGETHER]) {
+    let top = fold_lanes(columns, f32::NEG_INFINITY, scalar::max);
+    let mut picked = [0.0; TOGETHER];
+    if op == Op::PickNegLogSoftmax {
+        for (place, (picked, &label)) in picked.iter_mut().zip(labels).enumerate() {
+            *picked = columns[label as usize][place];
+        }
+    }
+    let mut powers = [[0.0; TOGETHER]; NARROW];
+    let powers = &mut powers[..columns.len()];
+    for (power, column) in powers.iter_mut().zip(&*columns) {
+        keep_blocks_apart();
+        *power = zip_block(*column, top, |x, top| scalar::exp(scalar::sub(x, top)));
+    }
+    let total = fold_lanes(powers, 0.0, scalar::add);
+    if op == Op::Softmax {
+        let scale = map_block(total, scalar::recip);
+        for (column, power) in columns.iter_mut().zip(&*powers) {
+            keep_blocks_apart();
+            *column = zip_block(*power, scale, |e, scale| e * scale);
+        }
+        return;
+    }
+    keep_blocks_apart();
+    let log = map_block(total, scalar::log);
+    if op == Op::LogSoftmax {
+        for column in columns {
+            keep_blocks_apart();
+            *column = zip_block(zip_block(*column, top, scalar::sub), log, scalar::sub);
+        }
+        return;
+    }
+    columns[0] = match op {
+        Op::LogSumExp => zip_block(top, log, |top, log| match top.abs() == f32::INFINITY {
+            true => top,
+            false => scalar::add(top, log),
+        }),
+        _ => zip_block(log, zip_block(picked, top, scalar::sub), scalar::sub),
+    };
+}
+
+/// [`row::fold16`] of rows whose elements stand side by side.
+#[inline(always)]
+fn fold_lanes(
+    columns: &[[f32; TOGETHER]],
+    identity: f32,
+    step: impl Fn(f32, f32) -> f32 + Copy,
+) -> [f32; TOGETHER] {
+    let mut lanes = [[identity; TOGETHER]; row::LANES];
+    for group in columns.chunks(row::LANES) {
+        for (lane, column) in lanes.iter_mut().zip(group) {
+            keep_blocks_apart();
+            *lane = zip_block(*lane, *column, step);
+        }
+    }
+    // Lanes without an element hold the identity, which changes no other.
+    let mut present = columns.len().min(row::LANES);
+    let mut width = row::LANES / 2;
+    while width > 0 {
+        let (low, high) = lanes[..present].split_at_mut(width.min(present));
+        for (low, high) in low.iter_mut().zip(&*high) {
+            keep_blocks_apart();
+            *low = zip_block(*low, *high, step);
+        }
+        present = present.min(width);
+        width /= 2;
+    }
+    lanes[0]
+}
+
 /// Whether a broadcast repeats the elements of rows of one element each.
 fn repeats_a_column(from: Shape, to: Shape) -> bool {
     from.width() == 1 && from.rank() == to.rank() && from.without_last() == to.without_last()
+}
+
+/// Whether a broadcast repeats all elements together.
+fn repeats_the_whole(from: Shape, to: Shape) -> bool {
+    let (from, to) = (from.dims(), to.dims());
+    from.len() <= to.len() && from == &to[to.len() - from.len()..]
+}
+
+/// Fills a row with copies of a shorter one, twice as many at a time.
+#[inline(always)]
+fn repeat(x: &[f32], out: &mut [f32]) {
+    let Some(first) = out.get_mut(..x.len()) else { return };
+    first.copy_from_slice(x);
+    let mut done = x.len();
+    while 0 < done && done < out.len() {
+        let more = done.min(out.len() - done);
+        out.copy_within(..more, done);
+        done += more;
+    }
 }
 
 /// Computes [`row::max_and_log_sum`] with exponentials in whole groups of lanes.
@@ -210,5 +427,5 @@ fn softmax(x: &[f32], out: &mut [f32], space: &mut [f32; MAX_PADDED]) {
 unsafe fn operand<'a>(of: (Elements, Type), lane: usize) -> &'a [f32] {
     let (rows, ty) = of;
     // SAFETY: the caller guarantees the row.
-    unsafe { std::slice::from_raw_parts(rows.base.add(lane * rows.stride), ty.shape.elements()) }
+    unsafe { from_raw_parts(rows.base.add(lane * rows.stride), ty.shape.elements()) }
 }

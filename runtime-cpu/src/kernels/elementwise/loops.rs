@@ -192,7 +192,7 @@ impl Work<'_> {
 
 /// Prevents the compiler from vectorising across blocks, which would need gathers.
 #[inline(always)]
-fn keep_blocks_apart() {
+pub(in crate::kernels) fn keep_blocks_apart() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the assembly is empty.
     unsafe {
@@ -201,7 +201,7 @@ fn keep_blocks_apart() {
 }
 
 #[inline(always)]
-fn map_block(x: [f32; BLOCK], f: impl Fn(f32) -> f32) -> [f32; BLOCK] {
+pub(in crate::kernels) fn map_block(x: [f32; BLOCK], f: impl Fn(f32) -> f32) -> [f32; BLOCK] {
     let mut y = [0.0; BLOCK];
     for (y, x) in y.iter_mut().zip(x) {
         *y = f(x);
@@ -210,7 +210,11 @@ fn map_block(x: [f32; BLOCK], f: impl Fn(f32) -> f32) -> [f32; BLOCK] {
 }
 
 #[inline(always)]
-fn zip_block(x: [f32; BLOCK], y: [f32; BLOCK], f: impl Fn(f32, f32) -> f32) -> [f32; BLOCK] {
+pub(in crate::kernels) fn zip_block(
+    x: [f32; BLOCK],
+    y: [f32; BLOCK],
+    f: impl Fn(f32, f32) -> f32,
+) -> [f32; BLOCK] {
     let mut z = [0.0; BLOCK];
     for (z, (x, y)) in z.iter_mut().zip(x.into_iter().zip(y)) {
         *z = f(x, y);

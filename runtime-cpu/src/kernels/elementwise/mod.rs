@@ -8,6 +8,8 @@
 
 mod loops;
 
+pub(super) use loops::{keep_blocks_apart, map_block, zip_block};
+
 use super::isa::{Isa, compiled_per_isa};
 use autobatch_ir::graph::{Compare, Unary};
 use autobatch_ir::numeric::{Real, scalar};
