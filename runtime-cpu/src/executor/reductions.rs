@@ -3,15 +3,15 @@
 //! No step writes rows any more, so this is safe code. Threads split rows of the *gradient*, never a sum.
 //!
 //! Several reductions often sum the same gradient rows: with each part of a product's operand, and alone for the bias.
-//! Such neighbours run together, a few rows at a time, so that only the first loads the rows from memory.
+//! Such neighbours run together, a few rows at a time, so that only the first loads the rows from memory and packs them.
 
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
 use super::memory::Memory;
 use crate::crew::Crew;
 use crate::kernels::{
-    Isa, KernelError, RowNumbers, Rows, RowsMut, RowsRun, Scratch, ShardedWeightGrad, TableSum, WeightGrad,
-    column_sums,
+    CHAIN_ROWS, GradientRows, Isa, KernelError, RowNumbers, Rows, RowsMut, RowsRun, Scratch,
+    ShardedWeightGrad, TableSum, WeightGrad, column_sums,
 };
 use autobatch_ir::numeric::label_loss::FACTORS;
 use autobatch_ir::plan::{FieldId, Plan, Reduction, ReductionPart, ReductionSum, StepOperand, StoreId};
@@ -25,9 +25,7 @@ const SPLIT_ELEMENTS: usize = 20_000;
 /// Floats of a cache line.
 const LINE: usize = 16;
 
-/// Rows that a group of reductions processes at a time.
-const ROWS_AT_ONCE: usize = 512;
-/// The maximum number of gradient elements of a group, which passes through the cache once per [`ROWS_AT_ONCE`] rows.
+/// The maximum number of gradient elements of a group, which passes through the cache once per [`CHAIN_ROWS`] rows.
 const MAX_GROUP_ELEMENTS: usize = 1 << 18;
 /// The maximum number of reductions in a group. Each is compared with all before it.
 const MAX_GROUP: usize = 256;
@@ -105,7 +103,8 @@ pub(super) fn execute_group(
     with_target: &mut WithTarget<'_>,
     hands: &mut Hands<'_, '_>,
 ) -> Result<(), RunError> {
-    let each = if sums.len() > 1 { ROWS_AT_ONCE } else { rows.len() };
+    let each = if sums.len() > 1 { CHAIN_ROWS } else { rows.len() };
+    hands.scratch.iter_mut().for_each(Scratch::forget_gradient_rows);
     let mut own = rows.start..rows.end.min(rows.start + each);
     // An empty sum still writes its start, in one iteration of length 0.
     loop {
@@ -435,7 +434,10 @@ impl WeightBlock<'_> {
         let out = RowsMut::new(&mut target[self.col..], self.columns);
         let sum = WeightGrad { isa, k, n, x: &x, dy: &dy, accumulate: false };
         Ok(match chains {
-            Chains::One { accumulate } => WeightGrad { accumulate, ..sum }.run(out, scratch),
+            Chains::One { accumulate } => {
+                let dy = GradientRows { rows: rows.clone(), columns: self.n.clone() };
+                WeightGrad { accumulate, ..sum }.run_again(out, scratch, Some(dy))
+            }
             Chains::OfShards { shards, adds } => ShardedWeightGrad { sum, shards, adds }.run(out, scratch),
         }?)
     }

@@ -2,6 +2,7 @@
 
 use super::label_loss::LabelGradientSpace;
 use super::pack::PackedWeights;
+use std::ops::Range;
 
 /// A zeroed buffer of floats aligned to 64 bytes.
 #[derive(Default)]
@@ -95,6 +96,15 @@ pub struct Scratch {
     pub(super) packed: Option<PackedWeights>,
     /// Memory of the gradient of labels' rows.
     pub(super) labels: LabelGradientSpace,
+    /// The rows of gradients whose panels lie in the buffer.
+    pub(super) gradient_rows: Option<GradientRows>,
+}
+
+/// Some rows and columns of gradients, by numbers of the caller. Sums with equal numbers, one after the other, have equal rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GradientRows {
+    pub(crate) rows: Range<usize>,
+    pub(crate) columns: Range<usize>,
 }
 
 impl Scratch {
@@ -103,8 +113,14 @@ impl Scratch {
         Self::default()
     }
 
+    /// Forgets which rows of gradients it holds. The caller numbers others from now on.
+    pub(crate) fn forget_gradient_rows(&mut self) {
+        self.gradient_rows = None;
+    }
+
     /// Returns `floats` floats of unspecified value. Callers request sizes bounded by constants.
     pub(super) fn floats(&mut self, floats: usize) -> &mut [f32] {
+        self.gradient_rows = None;
         if self.buffer.floats < floats {
             self.buffer = Aligned::zeroed(floats).expect("space of a size that constants bound");
         }

@@ -55,7 +55,7 @@ impl ShardedWeightGrad<'_> {
         out.check("result rows", sum.k, sum.n)?;
         let shards = Shards { rows: shards, adds, add: add_tile(sum.isa) };
         // SAFETY: the checks above proved what `WeightGrad::run` checks, and that the shards have the rows of one block.
-        unsafe { WeightGrad { accumulate: false, ..sum }.run_stripes(Some(&shards), &out, scratch) };
+        unsafe { WeightGrad { accumulate: false, ..sum }.run_stripes(Some(&shards), &out, scratch, None) };
         Ok(())
     }
 }

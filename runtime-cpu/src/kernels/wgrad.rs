@@ -22,7 +22,7 @@ use std::slice::Chunks;
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
 use super::kernel_set::{KernelSet, MAX_PANEL, MAX_ROWS, MAX_STEP, MIN_PANEL};
-use super::memory::{Scratch, prefetch};
+use super::memory::{GradientRows, Scratch, prefetch};
 use super::product::share;
 use super::rows::RowsMut;
 use super::runs::{Cursor, RowsRun, check_runs};
@@ -30,7 +30,7 @@ use super::sharded_wgrad::{Shards, TileOfShards};
 use super::tile::{Prefetch, RowSum, Tile};
 
 /// The maximum number of rows of one chain that are packed at once.
-const CHAIN_ROWS: usize = 256;
+pub(crate) const CHAIN_ROWS: usize = 256;
 /// The maximum number of rows of several shards, which are packed at once.
 pub(super) const SHARDS_ROWS: usize = 1024;
 /// The maximum number of register tiles whose X is packed at once.
@@ -106,6 +106,16 @@ impl WeightGrad<'_> {
     /// # Errors
     /// If rows or result are too short, or the instruction set is not available.
     pub fn run(&self, out: RowsMut<'_>, scratch: &mut Scratch) -> Result<(), KernelError> {
+        self.run_again(out, scratch, None)
+    }
+
+    /// [`run`](Self::run) for one of several sums with the same rows of dY, which the caller numbers: the first packs them.
+    pub(crate) fn run_again(
+        &self,
+        out: RowsMut<'_>,
+        scratch: &mut Scratch,
+        dy: Option<GradientRows>,
+    ) -> Result<(), KernelError> {
         self.isa.required()?;
         let count = check_runs("rows of x", self.x, self.k)?;
         same_size("rows of dy", count, check_runs("rows of dy", self.dy, self.n)?)?;
@@ -115,11 +125,11 @@ impl WeightGrad<'_> {
         out.check("result rows", self.k, self.n)?;
         // SAFETY: the checks above proved all rows and widths against the lengths of `Rows` and `RowsMut`, and the
         // instruction set.
-        unsafe { self.run_stripes(None, &out, scratch) };
+        unsafe { self.run_stripes(None, &out, scratch, dy) };
         Ok(())
     }
 
-    /// Computes all stripes of columns.
+    /// Computes all stripes of columns. The numbers of dY tell whether its panels are packed.
     ///
     /// # Safety
     /// [`run`](Self::run) would accept the arguments, and the contracts of `Rows` and `RowsMut` hold.
@@ -128,19 +138,33 @@ impl WeightGrad<'_> {
         shards: Option<&Shards<'_>>,
         out: &RowsMut<'_>,
         scratch: &mut Scratch,
+        dy: Option<GradientRows>,
     ) {
         let kernels = KernelSet::of(self.isa);
         let count = self.x.iter().map(|run| run.count).sum();
         let blocking = shards.map_or(Blocking::OF_CHAIN, |_| Blocking::of_shards(count));
         let panels = self.n.div_ceil(kernels.panel);
         let stripes = panels.div_ceil(blocking.columns / kernels.panel);
+        // Only the panels of one block stay.
+        let dy = dy.filter(|_| shards.is_none() && stripes == 1 && count <= blocking.rows);
+        let is_packed = dy.is_some() && scratch.gradient_rows == dy;
         let mut first = 0;
         for stripe in 0..stripes {
             let end = self.n.min(first + share(panels, stripes, stripe) * kernels.panel);
             // SAFETY: as for this function.
-            unsafe { self.run_stripe(kernels, blocking, first..end, shards, out, scratch) };
+            unsafe {
+                self.run_stripe(
+                    kernels,
+                    blocking,
+                    Stripe { columns: first..end, is_packed },
+                    shards,
+                    out,
+                    scratch,
+                )
+            };
             first = end;
         }
+        scratch.gradient_rows = dy;
     }
 
     /// Computes a stripe of columns.
@@ -151,7 +175,7 @@ impl WeightGrad<'_> {
         &self,
         kernels: &KernelSet,
         blocking: Blocking,
-        columns: Range<usize>,
+        Stripe { columns, is_packed }: Stripe,
         shards: Option<&Shards<'_>>,
         out: &RowsMut<'_>,
         scratch: &mut Scratch,
@@ -170,8 +194,10 @@ impl WeightGrad<'_> {
         // An empty sum still writes its start, in one iteration of length 0.
         loop {
             let len = blocking.rows.min(count - first_r);
-            // SAFETY: `len` rows of dY are left and at least `columns.end` wide; the scratch holds the panels of a stripe.
-            unsafe { pack_panels(&mut dy, len, &columns, kernels.panel, panel_floats, packed_dy) };
+            if !is_packed {
+                // SAFETY: `len` rows of dY are left and at least `columns.end` wide; the scratch holds the panels of a stripe.
+                unsafe { pack_panels(&mut dy, len, &columns, kernels.panel, panel_floats, packed_dy) };
+            }
             let continues = first_r > 0 || self.accumulate;
             let mut after = Cursor::new(&[]);
             let mut first = 0;
@@ -199,6 +225,13 @@ impl WeightGrad<'_> {
             }
         }
     }
+}
+
+/// Columns of `dw`.
+struct Stripe {
+    columns: Range<usize>,
+    /// Whether the scratch holds their panels of dY.
+    is_packed: bool,
 }
 
 /// The packed X of some rows of `dw`, for one block of the sum.

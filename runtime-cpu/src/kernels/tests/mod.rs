@@ -10,3 +10,4 @@ mod lists;
 mod memory;
 mod peak;
 mod rowwise;
+mod wgrad;
