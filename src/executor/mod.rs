@@ -13,6 +13,8 @@ use autobatch_runtime_cpu::{Executor, GradientSource, Inputs, Paused, RunError, 
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
+use std::thread;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -107,6 +109,22 @@ impl AnyExecutor {
         }
         let _ = next;
         self.execute(plan, weights, inputs)
+    }
+
+    /// Executes a plan on the CPU, and calls `other` at the same time on one of its threads. Returns also the time of the
+    /// execution.
+    pub(crate) fn execute_beside<S: Send>(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        inputs: Inputs<'_>,
+        other: impl FnOnce() -> S + Send,
+    ) -> ((Result<()>, Duration), thread::Result<S>) {
+        let start = Instant::now();
+        self.host.beside(other, |host| {
+            let executed = host.execute(plan, weights, inputs);
+            (executed.map_err(Into::into), start.elapsed())
+        })
     }
 
     /// Executes the new steps of a longer plan. A GPU without reserve for the new rows executes all of it.

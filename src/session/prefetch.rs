@@ -1,4 +1,5 @@
-//! [`Prefetch`]: emits and plans the next graph on another thread while the current one executes.
+//! [`Prefetch`]: emits and plans the next graph on another thread while the current one executes. On the CPU that is one of the
+//! executor's threads, which executes as soon as the next graph is planned.
 //!
 //! The caller cannot tell that the work was early: an error or a panic waits until its turn comes.
 
@@ -91,22 +92,29 @@ impl<T: Send> Prefetch<T> {
         let start = Instant::now();
         let Session { planning, executor, mirror, .. } = session;
         let emitter = &mut self.emitter;
-        let (executed, executing, mut made) = thread::scope(|scope| {
-            let (mut other, mut made) = (Some(scope.spawn(|| prepare(planning, emitter))), None);
-            let weights = &mirror.host_copy().weights;
-            let executed = executor.execute_and_prepare(plan, weights, inputs_of(graph, noise), || {
-                match other.take_if(|other| other.is_finished()) {
-                    Some(done) => made = Some(done.join()),
-                    None => return Poll::Pending,
-                }
-                Poll::Ready(match &made {
-                    Some(Ok(Ok(made))) => Some(Arc::clone(&made.plan)),
-                    _ => None,
-                })
-            });
-            let executing = start.elapsed();
-            (executed, executing, other.map(ScopedJoinHandle::join).or(made))
-        });
+        let (weights, inputs) = (&mirror.host_copy().weights, inputs_of(graph, noise));
+        let prepare = || prepare(planning, emitter);
+        let (executed, executing, mut made) = match executor.is_elsewhere() {
+            false => {
+                let (executed, made) = executor.execute_beside(plan, weights, inputs, prepare);
+                (executed.0, executed.1, Some(made))
+            }
+            true => thread::scope(|scope| {
+                let (mut other, mut made) = (Some(scope.spawn(prepare)), None);
+                let executed = executor.execute_and_prepare(plan, weights, inputs, || {
+                    match other.take_if(|other| other.is_finished()) {
+                        Some(done) => made = Some(done.join()),
+                        None => return Poll::Pending,
+                    }
+                    Poll::Ready(match &made {
+                        Some(Ok(Ok(made))) => Some(Arc::clone(&made.plan)),
+                        _ => None,
+                    })
+                });
+                let executing = start.elapsed();
+                (executed, executing, other.map(ScopedJoinHandle::join).or(made))
+            }),
+        };
         if let Some(Ok(Ok(made))) = &mut made {
             self.pace = made.emit + made.planning;
             let waited = if executed.is_ok() { start.elapsed() - executing } else { start.elapsed() };

@@ -58,10 +58,13 @@ use gradients::Gradients;
 use labels::label_rows;
 use memory::Memory;
 use prepared::{PreparedSteps, StoreReader, recycled};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use reductions::ReductionInputs;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 use tile::{ExecutionContext, TileMemory};
 use updates::{Arrays, Updates};
@@ -71,7 +74,8 @@ use work_kind::KindTicks;
 /// Executes plans on the CPU.
 pub struct Executor {
     isa: Isa,
-    pool: Option<rayon::ThreadPool>,
+    /// The threads besides the calling one.
+    pool: Option<Arc<ThreadPool>>,
     memory: Memory,
     /// The steps executed last, if the plan can grow.
     executed: Option<ExecutedPrefix>,
@@ -128,7 +132,7 @@ impl Executor {
     pub fn with_isa(isa: Isa, threads: usize) -> Self {
         let threads = threads.clamp(1, MAX_THREADS);
         let pool = (threads > 1)
-            .then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok())
+            .then(|| ThreadPoolBuilder::new().num_threads(threads - 1).build().ok().map(Arc::new))
             .flatten();
         let threads = if pool.is_some() { threads } else { 1 };
         Self {
@@ -155,6 +159,29 @@ impl Executor {
     #[must_use]
     pub fn isa(&self) -> Isa {
         self.isa
+    }
+
+    /// Calls `lead` with this executor, and `other` at the same time on one of its threads, which then helps to execute. An
+    /// executor of one thread calls one after the other.
+    ///
+    /// # Panics
+    /// If `lead` panics. A panic of `other` is its result.
+    pub fn beside<R, S: Send>(
+        &mut self,
+        other: impl FnOnce() -> S + Send,
+        lead: impl FnOnce(&mut Self) -> R,
+    ) -> (R, thread::Result<S>) {
+        let other = || catch_unwind(AssertUnwindSafe(other));
+        let Some(pool) = self.pool.clone() else {
+            let led = lead(self);
+            return (led, other());
+        };
+        let mut made = None;
+        let led = pool.in_place_scope(|scope| {
+            scope.spawn(|_| made = Some(other()));
+            lead(self)
+        });
+        (led, made.expect("the scope waits for its tasks"))
     }
 
     /// Bytes of allocated slab memory.
@@ -296,7 +323,7 @@ impl Executor {
         let options = WaveOptions { waves, shared_work: self.shared_work, watched: self.watch };
         let checked = clock.map(|clock| clock.now());
         let threads = &mut self.threads;
-        let outcome = Crew::with(self.pool.as_ref(), threads.len(), |crew| {
+        let outcome = Crew::with(self.pool.as_deref(), threads.len(), |crew| {
             waves::execute(&context, crew, threads, options, clock)
         });
         if let (Some(counters), Some(clock), Some(prepared), Some(checked)) =
@@ -329,7 +356,7 @@ impl Executor {
         let inputs = ReductionInputs { isa: self.isa, plan, labels: &labels, memory: &self.memory, words };
         let gradients = &mut self.gradients;
         let begin = self.counters.is_some().then(Instant::now);
-        Crew::with(self.pool.as_ref(), threads, |crew| gradients.execute(inputs, crew, accumulate))?;
+        Crew::with(self.pool.as_deref(), threads, |crew| gradients.execute(inputs, crew, accumulate))?;
         if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
             counters.reductions = begin.elapsed();
         }
@@ -378,7 +405,7 @@ impl Executor {
         let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats, packed };
         arrays.check()?;
         let (isa, threads, updates) = (self.isa, self.threads.len(), &mut self.updates);
-        Crew::with(self.pool.as_ref(), threads, |crew| updates.execute(isa, crew, arrays))?;
+        Crew::with(self.pool.as_deref(), threads, |crew| updates.execute(isa, crew, arrays))?;
         states.set_updates(states.updates() + 1);
         Ok(())
     }
