@@ -174,16 +174,13 @@ impl Work {
     unsafe fn run_narrow(&self, width: usize) -> bool {
         let of_lane = self.first.1.shape.elements() / width.max(1);
         let (count, out) = (self.rows * of_lane, self.width / of_lane.max(1));
-        let is_known = matches!(
-            self.op,
-            Op::Softmax
-                | Op::LogSoftmax
-                | Op::LogSumExp
-                | Op::PickNegLogSoftmax
-                | Op::ArgMax
-                | Op::Reduce { over: Over::Last, .. }
-        );
-        if !is_known || !(1..=NARROW).contains(&width) || count < FEW {
+        let widest = match self.op {
+            Op::Softmax | Op::LogSoftmax | Op::LogSumExp | Op::PickNegLogSoftmax | Op::ArgMax => NARROW,
+            // A fold alone is faster along rows that fill a vector.
+            Op::Reduce { over: Over::Last, .. } => row::LANES - 1,
+            _ => 0,
+        };
+        if !(1..=widest).contains(&width) || count < FEW {
             return false;
         }
         if self.op == Op::PickNegLogSoftmax && self.second.is_none() {
