@@ -8,6 +8,8 @@ use autobatch_ir::plan::{Code, Kernel, ListSource, RegId, Stage};
 const SIMPLE: usize = 8;
 /// An exponential or the like, per element.
 const EXPONENTIAL: usize = 50;
+/// A row op besides its elements, per row: a call, and chains that wait for their results.
+const CALL: usize = 1500;
 
 /// The cost of a kernel.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ impl Cost {
                     | Op::CrossEntropy => 2 * EXPONENTIAL,
                     _ => 20,
                 };
-                sources.iter().map(|(view, _)| each * view.width as usize).sum()
+                CALL + sources.iter().map(|(view, _)| each * view.width as usize).sum::<usize>()
             }
             Stage::Seg { query, lists, dst, .. } => {
                 let width = query.map_or(0, |query| query.width) + dst.width;
