@@ -2,8 +2,9 @@
 //!
 //! The calling thread leads: it posts a job, takes parts itself, and returns when all parts are executed. The others follow: they
 //! wait for jobs without giving up their cores, because a job may take a few microseconds and waking a thread takes tens. After
-//! [`PATIENCE`] without a part a follower sleeps until the leader wakes it. Whoever is late takes no part, so nobody waits for a
-//! thread that has no core; only a part that was taken must end.
+//! [`PATIENCE`] without a part a follower sleeps until the leader wakes it. A follower that is late takes no part, and no job waits
+//! for it: a job ends when the parts that were taken are executed. Only the end of the crew waits until each follower has started
+//! and left.
 
 use rayon::{Scope, ThreadPool};
 use std::hint::spin_loop;
@@ -54,8 +55,8 @@ impl Crew<'_> {
         self.threads
     }
 
-    /// Executes a job of so many parts, on all threads that are there. It is called with the number of a thread, of which no
-    /// other call has the same at that time, and the number of a part.
+    /// Executes the parts of a job on all threads that are there. The job is called with the number of a thread, on which no other
+    /// call runs at that time, and the number of a part.
     ///
     /// A job of one part runs on the calling thread. `wakes` tells that others are worth waking.
     pub(crate) fn each(&mut self, parts: usize, wakes: bool, job: Job<'_>) {
