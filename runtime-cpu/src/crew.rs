@@ -3,14 +3,16 @@
 //! The calling thread leads: it posts a job, takes parts itself, and returns when all parts are executed. The others follow: they
 //! wait for jobs without giving up their cores, because a job may take a few microseconds and waking a thread takes tens. After
 //! [`PATIENCE`] without a part a follower sleeps until the leader wakes it. A follower that is late takes no part, and no job waits
-//! for it: a job ends when the parts that were taken are executed. Only the end of the crew waits until each follower has started
-//! and left.
+//! for it: a job ends when the parts that were taken are executed, and the crew ends with its last job. A follower that starts later,
+//! because its thread was busy, finds nothing to do.
 
-use rayon::{Scope, ThreadPool};
+use rayon::ThreadPool;
+use std::any::Any;
 use std::hint::spin_loop;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a follower waits for a part before it sleeps, and the leader for the last parts before it offers its core.
@@ -24,15 +26,13 @@ type Job<'j> = &'j (dyn Fn(usize, usize) + Sync + 'j);
 /// The threads, as their leader sees them.
 pub(crate) struct Crew<'c> {
     threads: usize,
-    /// Other threads, and what starts them before their first job.
-    others: Option<(&'c Posted, &'c dyn Fn())>,
-    started: bool,
+    others: Option<Others<'c>>,
 }
 
 impl Crew<'_> {
     /// No thread but the calling one.
     pub(crate) fn alone() -> Self {
-        Crew { threads: 1, others: None, started: false }
+        Crew { threads: 1, others: None }
     }
 
     /// Calls a function with a crew of some threads: the calling one, and others of the pool until the function returns.
@@ -42,12 +42,7 @@ impl Crew<'_> {
         lead: impl FnOnce(&mut Crew<'_>) -> R,
     ) -> R {
         let Some(pool) = pool.filter(|_| threads > 1) else { return lead(&mut Crew::alone()) };
-        let posted = Posted::default();
-        pool.in_place_scope(|scope| {
-            let _end = End(&posted);
-            let start = || posted.start(scope, 1, threads);
-            lead(&mut Crew { threads, others: Some((&posted, &start)), started: false })
-        })
+        lead(&mut Crew { threads, others: Some(Others { pool, posted: None }) })
     }
 
     /// The number of threads.
@@ -60,14 +55,10 @@ impl Crew<'_> {
     ///
     /// A job of one part runs on the calling thread. `wakes` tells that others are worth waking.
     pub(crate) fn each(&mut self, parts: usize, wakes: bool, job: Job<'_>) {
-        let (Some((posted, start)), 2..) = (self.others, parts) else {
+        let (Some(others), 2..) = (&mut self.others, parts) else {
             return (0..parts).for_each(|part| job(0, part));
         };
-        if !self.started {
-            start();
-            self.started = true;
-        }
-        posted.execute(u32::try_from(parts).expect("a job has few parts"), wakes, job);
+        others.start(self.threads).execute(u32::try_from(parts).expect("a job has few parts"), wakes, job);
     }
 
     /// Calls a function with each item, on all threads.
@@ -80,6 +71,35 @@ impl Crew<'_> {
     }
 }
 
+/// The threads that follow.
+struct Others<'c> {
+    pool: &'c ThreadPool,
+    /// Where they find their jobs. They start before the first.
+    posted: Option<Arc<Posted>>,
+}
+
+impl Others<'_> {
+    /// Starts the followers, if they have not started.
+    fn start(&mut self, threads: usize) -> &Posted {
+        self.posted.get_or_insert_with(|| {
+            let posted = Arc::new(Posted::default());
+            let first = Arc::clone(&posted);
+            self.pool.spawn(move || first.lead_in(1, threads));
+            posted
+        })
+    }
+}
+
+impl Drop for Others<'_> {
+    /// Ends the work of all followers, also if the leader panics.
+    fn drop(&mut self) {
+        if let Some(posted) = &self.posted {
+            posted.ended.store(true, Ordering::SeqCst);
+            posted.wake();
+        }
+    }
+}
+
 /// The job that the threads execute.
 #[derive(Default)]
 struct Posted {
@@ -89,6 +109,8 @@ struct Posted {
     parts: Line<AtomicU64>,
     /// The number of executed parts of the job.
     executed: Line<AtomicUsize>,
+    /// The panic of a part. The leader goes on with it when the job ends.
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
     ended: AtomicBool,
     /// The number of followers that sleep.
     asleep: AtomicUsize,
@@ -102,15 +124,15 @@ struct Posted {
 struct Line<T>(T);
 
 impl Posted {
-    /// Starts a follower, which starts two more, and so on: starting a thread takes microseconds.
-    fn start<'s>(&'s self, scope: &Scope<'s>, thread: usize, threads: usize) {
-        if thread < threads {
-            scope.spawn(move |scope| {
-                self.start(scope, 2 * thread, threads);
-                self.start(scope, 2 * thread + 1, threads);
-                self.follow(thread);
-            });
+    /// Starts the next two followers, which start two more each, because starting a thread takes microseconds; then follows.
+    fn lead_in(self: Arc<Self>, thread: usize, threads: usize) {
+        for next in [2 * thread, 2 * thread + 1] {
+            if next < threads {
+                let posted = Arc::clone(&self);
+                rayon::spawn(move || posted.lead_in(next, threads));
+            }
         }
+        self.follow(thread);
     }
 
     fn follow(&self, thread: usize) {
@@ -140,14 +162,16 @@ impl Posted {
         (part < parts).then_some(part)
     }
 
-    /// Executes a part that was taken.
+    /// Executes a part that was taken, and keeps its panic for the leader.
     fn part(&self, thread: usize, part: usize) {
-        // The leader waits for the part even if it panics.
-        let _executed = Executed(&self.executed.0);
         let job = self.job.load(Ordering::Relaxed).cast::<Job<'_>>();
         // SAFETY: the job was posted before the part could be taken, and the leader keeps it until the part is executed.
         let job = unsafe { *job };
-        job(thread, part);
+        // The leader goes on with the panic, so no code sees what the part left behind.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(thread, part))) {
+            lock(&self.panic).get_or_insert(panic);
+        }
+        self.executed.0.fetch_add(1, Ordering::Release);
     }
 
     /// Executes all parts of a job of the leader.
@@ -155,13 +179,28 @@ impl Posted {
         self.job.store(ptr::from_ref(&job).cast_mut().cast(), Ordering::Relaxed);
         self.executed.0.store(0, Ordering::Relaxed);
         self.parts.0.store(u64::from(parts) << 32, Ordering::SeqCst);
-        // No thread has a part of the job when this function is left, even by a panic.
-        let _done = Done(self);
         if wakes {
             self.wake();
         }
         while let Some(part) = self.take() {
             self.part(0, part);
+        }
+        self.withdraw();
+        let panic = lock(&self.panic).take();
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
+    }
+
+    /// Withdraws the job, and waits for the parts that were taken: no thread has a part of it when this returns.
+    fn withdraw(&self) {
+        let parts = self.parts.0.swap(0, Ordering::SeqCst);
+        let taken = (parts >> 32).min(u64::from(parts as u32)) as usize;
+        let mut wait = Wait::default();
+        while self.executed.0.load(Ordering::Acquire) < taken {
+            if wait.is_over() {
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -184,41 +223,6 @@ impl Posted {
             drop(lock(&self.sleep));
             self.wake.notify_all();
         }
-    }
-}
-
-/// Ends the work of all followers, also if the leader panics.
-struct End<'p>(&'p Posted);
-
-impl Drop for End<'_> {
-    fn drop(&mut self) {
-        self.0.ended.store(true, Ordering::SeqCst);
-        self.0.wake();
-    }
-}
-
-/// Withdraws a job, and waits for the parts that were taken.
-struct Done<'p>(&'p Posted);
-
-impl Drop for Done<'_> {
-    fn drop(&mut self) {
-        let parts = self.0.parts.0.swap(0, Ordering::SeqCst);
-        let taken = (parts >> 32).min(u64::from(parts as u32)) as usize;
-        let mut wait = Wait::default();
-        while self.0.executed.0.load(Ordering::Acquire) < taken {
-            if wait.is_over() {
-                std::thread::yield_now();
-            }
-        }
-    }
-}
-
-/// Counts a part when it ends.
-struct Executed<'p>(&'p AtomicUsize);
-
-impl Drop for Executed<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Release);
     }
 }
 

@@ -64,11 +64,43 @@ fn sleeping_threads_wake_for_a_job() {
             crew.each(THREADS, true, &|_, _| {
                 all.wait();
             });
-            let posted = crew.others.expect("a crew of three has others").0;
+            let others = crew.others.as_ref().expect("a crew of three has others");
+            let posted = others.posted.as_ref().expect("the others have started");
             while posted.asleep.load(Ordering::SeqCst) < THREADS - 1 {
                 thread::yield_now();
             }
         }
+    });
+}
+
+#[test]
+fn a_crew_ends_while_the_thread_of_its_follower_is_busy() {
+    let pool = pool(1);
+    let (start, end) = (Barrier::new(2), Barrier::new(2));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            pool.install(|| {
+                start.wait();
+                end.wait();
+            });
+        });
+        start.wait();
+        let executed = AtomicUsize::new(0);
+        Crew::with(Some(&pool), 2, |crew| {
+            crew.each(5, true, &|thread, _| {
+                assert_eq!(thread, 0);
+                executed.fetch_add(1, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(executed.into_inner(), 5);
+        end.wait();
+    });
+    // The follower has found the end of its crew, and its thread serves another.
+    let all = Barrier::new(2);
+    Crew::with(Some(&pool), 2, |crew| {
+        crew.each(2, true, &|_, _| {
+            all.wait();
+        });
     });
 }
 
