@@ -156,6 +156,116 @@ class Experts:
     def sparse(self, x, gates, used) -> Any:
         """The mixture of the named experts, each at most once. `gates` are those of `gates(x)`."""
 
+class Expression:
+    """A node of the current graph. `v` is the native value, `b` the batch size, and `array` holds the elements once they are computed."""
+    def __init__(self, v, b=1) -> Any:
+        ...
+    def __add__(self, value) -> Any:
+        ...
+    def __getitem__(self, key) -> Any:
+        ...
+    def __len__(self) -> Any:
+        ...
+    def __mul__(self, value) -> Any:
+        ...
+    def __neg__(self) -> Any:
+        ...
+    def __pow__(self, value, mod=None) -> Any:
+        ...
+    def __radd__(self, value) -> Any:
+        ...
+    def __rmul__(self, value) -> Any:
+        ...
+    def __rpow__(self, value, mod=None) -> Any:
+        ...
+    def __rsub__(self, value) -> Any:
+        ...
+    def __rtruediv__(self, value) -> Any:
+        ...
+    def __sub__(self, value) -> Any:
+        ...
+    def __truediv__(self, value) -> Any:
+        ...
+    def abs(self) -> Any:
+        """`|x|`"""
+    @staticmethod
+    def affine_transform(exprs) -> Any:
+        """staticmethod(function) -> method"""
+    @property
+    def array(self) -> Any:
+        """The elements, once they are computed."""
+    @property
+    def b(self) -> Any:
+        """The batch size."""
+    def bmax(self, other) -> Any:
+        """The larger of two elements."""
+    def bmin(self, other) -> Any:
+        """The smaller of two elements."""
+    def cdiv(self, other) -> Any:
+        """The elementwise quotient."""
+    def cmult(self, other) -> Any:
+        """The elementwise product."""
+    def colwise_add(self, other) -> Any:
+        """Adds a vector to each column."""
+    def cos(self) -> Any:
+        """The cosine."""
+    def dim(self) -> Any:
+        """The extents and the batch size."""
+    def erf(self) -> Any:
+        """The error function."""
+    def exp(self) -> Any:
+        """`e^x`"""
+    def extents(self) -> Any:
+        """The native shape without the batch."""
+    @property
+    def handle(self) -> Any:
+        """The native parameter or table, once it is declared."""
+    @staticmethod
+    def join(items) -> Any:
+        """staticmethod(function) -> method"""
+    def log(self) -> Any:
+        """The natural logarithm."""
+    def logistic(self) -> Any:
+        """`1 / (1 + e^-x)`"""
+    def mean_elems(self) -> Any:
+        """The mean of all elements."""
+    def nobackprop(self) -> Any:
+        """The identity with derivative zero."""
+    def pick(self, index=0, dim=0) -> Any:
+        """The elements at an index of an axis."""
+    def pickneglogsoftmax(self, v) -> Any:
+        """`-log_softmax(x)[v]`"""
+    def rectify(self) -> Any:
+        """`max(x, 0)`"""
+    def repeated(self, b) -> Any:
+        """The native value, repeated for each element of a batch."""
+    @staticmethod
+    def row_of(table, index) -> Any:
+        """staticmethod(function) -> method"""
+    def sin(self) -> Any:
+        """The sine."""
+    def softmax_columns(self) -> Any:
+        """`e^x / sum e^x` of each column."""
+    def sqrt(self) -> Any:
+        """The square root."""
+    def square(self) -> Any:
+        """`x^2`"""
+    @staticmethod
+    def step_of(cell, items) -> Any:
+        """staticmethod(function) -> method"""
+    def sum_elems(self) -> Any:
+        """The sum of all elements."""
+    @staticmethod
+    def sum_of(items) -> Any:
+        """staticmethod(function) -> method"""
+    def tanh(self) -> Any:
+        """The hyperbolic tangent."""
+    @property
+    def v(self) -> Any:
+        """The native value; `None` in a class that computes it."""
+    def vector(self) -> Any:
+        """The native value of a vector. A column `{n, 1}` counts as one, as it does in DyNet."""
+
 class GRU:
     """The gated recurrent unit."""
     def __init__(self, module, name, input, width) -> Any:
@@ -229,20 +339,6 @@ class Guards:
         ...
     def __len__(self) -> Any:
         ...
-
-class Held:
-    """A value with a batch size and, once known, its elements."""
-    def __init__(self, v, b=1) -> Any:
-        ...
-    @property
-    def array(self) -> Any:
-        """The elements."""
-    @property
-    def b(self) -> Any:
-        """The batch size."""
-    @property
-    def v(self) -> Any:
-        """The value; `None` in a class that computes it."""
 
 class Init:
     """An initialiser of a parameter, from the module `ab.init`."""
@@ -1140,9 +1236,6 @@ def indices(indices) -> Any:
 def input(array) -> Any:
     """Bound floats of any shape: a number, a sequence or an array."""
 
-def join(items) -> Any:
-    """The concatenation of vectors, or the vector of scalars, without a batch; `None` for anything else."""
-
 def list(values, element=None) -> Any:
     """A list of any number of values of one type. An empty list needs the type of its elements."""
 
@@ -1163,9 +1256,6 @@ def softmax_sum(scores, values) -> Any:
 
 def stack(values) -> Any:
     """Values of one type stacked along a new outermost axis."""
-
-def sum_of(items) -> Any:
-    """The sum of values of one shape without a batch; `None` for anything else."""
 
 def total(values) -> Any:
     """The sum of values, in their order."""

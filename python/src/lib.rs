@@ -4,9 +4,9 @@
 //! and executing release it. Each emitted node carries the user's *Python* line.
 
 mod device;
+mod dynet;
 mod error;
 mod graph;
-mod held;
 mod lazy;
 mod module;
 mod nn;
@@ -30,7 +30,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     types::register(m)?;
     graph::register(m)?;
     value::register(m)?;
-    held::register(m)?;
+    dynet::register(m)?;
     module::register(m)?;
     session::register(m)?;
     paused::register(m)?;

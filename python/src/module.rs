@@ -325,7 +325,7 @@ impl PyParam {
 pub(crate) struct PyTable {
     pub(crate) table: Table,
     name: String,
-    rows: u32,
+    pub(crate) rows: u32,
 }
 
 #[pymethods]
@@ -383,7 +383,7 @@ impl CellDecorator {
 /// A cell: a function that was traced once. Calling it emits one node.
 #[pyclass(frozen, name = "Cell", module = "autobatch")]
 pub(crate) struct PyCell {
-    cell: CellOfAny,
+    pub(crate) cell: CellOfAny,
     name: String,
     /// Whether a call returns one value instead of a tuple.
     alone: bool,

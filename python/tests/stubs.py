@@ -37,6 +37,8 @@ def class_stub(lines, name, kind):
         for member, value in sorted(vars(kind).items()):
             if member in ("__new__", "__doc__", "__module__", "__init__") or not callable(value) and member[:2] == "__":
                 continue
+            if inspect.isfunction(value):
+                continue  # The package adds methods of Python to a native class.
             if inspect.isgetsetdescriptor(value):
                 lines.append("    @property")
                 described(lines, "    ", f"def {member}(self) -> Any", first_line(value))

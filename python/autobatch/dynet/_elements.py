@@ -1,46 +1,25 @@
 """Functions of each element."""
 
-import operator
-
-import autobatch as ab
-
-from ._expression import Expression, elementwise
+from autobatch._autobatch import Expression
 
 
-def unary(name, doc):
-    """Makes a function from a native method."""
-
-    def function(x):
-        return Expression(getattr(x.v, name)(), x.b)
-
-    function.__doc__ = doc
-    return function
-
-
-abs = unary("abs", "`|x|`")
-exp = unary("exp", "`e^x`")
-log = unary("log", "The natural logarithm.")
-sqrt = unary("sqrt", "The square root.")
-square = unary("square", "`x^2`")
-sin = unary("sin", "The sine.")
-cos = unary("cos", "The cosine.")
-erf = unary("erf", "The error function.")
-nobackprop = unary("stop_gradient", "The identity with derivative zero.")
-
-
-def tanh(x):
-    """The hyperbolic tangent."""
-    return Expression(x.v.tanh(), x.b)
-
-
-def logistic(x):
-    """`1 / (1 + e^-x)`"""
-    return Expression(x.v.sigmoid(), x.b)
-
-
-def rectify(x):
-    """`max(x, 0)`"""
-    return Expression(x.v.relu(), x.b)
+abs = Expression.abs
+exp = Expression.exp
+log = Expression.log
+sqrt = Expression.sqrt
+square = Expression.square
+sin = Expression.sin
+cos = Expression.cos
+erf = Expression.erf
+tanh = Expression.tanh
+logistic = Expression.logistic
+rectify = Expression.rectify
+nobackprop = Expression.nobackprop
+cmult = Expression.cmult
+cdiv = Expression.cdiv
+colwise_add = Expression.colwise_add
+bmin = Expression.bmin
+bmax = Expression.bmax
 
 
 def tan(x):
@@ -75,7 +54,7 @@ def atanh(x):
 
 def cube(x):
     """`x^3`"""
-    return elementwise(x, square(x), operator.mul)
+    return cmult(x, square(x))
 
 
 def log_sigmoid(x):
@@ -113,36 +92,6 @@ def scale_gradient(x, lambd=1.0):
     return Expression(x.v.scale_gradient(lambd), x.b)
 
 
-def cmult(x, y):
-    """The elementwise product."""
-    if x.b == 1 == y.b:
-        try:
-            return Expression(x.v * y.v)
-        except ab.EmitError:
-            pass  # The shapes differ, so the smaller one is repeated.
-    return elementwise(x, y, operator.mul)
-
-
-def cdiv(x, y):
-    """The elementwise quotient."""
-    return elementwise(x, y, operator.truediv)
-
-
-def colwise_add(x, y):
-    """Adds a vector to each column."""
-    return elementwise(x, y, operator.add)
-
-
 def pow(x, y):
     """`x^y`"""
-    return elementwise(Expression(x.vector(), x.b), y, operator.pow)
-
-
-def bmin(x, y):
-    """The smaller of two elements."""
-    return elementwise(x, y, lambda x, y: x.minimum(y))
-
-
-def bmax(x, y):
-    """The larger of two elements."""
-    return elementwise(x, y, lambda x, y: x.maximum(y))
+    return Expression(x.vector(), x.b) ** y

@@ -2,7 +2,6 @@
 
 from ._convolution import *  # noqa: F403
 from ._elements import *  # noqa: F403
-from ._expression import with_batch  # noqa: F401
 from ._inputs import *  # noqa: F403
 from ._losses import *  # noqa: F403
 from ._noise import *  # noqa: F403

@@ -43,16 +43,13 @@ class Layer:
 
     def add(self, x, states):
         """Emits one step and returns the new states."""
-        b = x.b
-        for state in states:
-            b = b if b > state.b else state.b
-        if b == 1:
-            if ENGINE.graph is None:
-                ENGINE.open()
-            results = self.cell(x.v, *[state.v for state in states])
-        else:
-            values = [f.with_batch(value, b) for value in (x, *states)]
-            results = self.step(self.affine, *values)
+        if ENGINE.graph is None:
+            ENGINE.open()
+        after = Expression.step_of(self.cell, (x, *states))
+        if after is not None:
+            return after
+        b = max(value.b for value in (x, *states))
+        results = self.step(self.affine, *[value.repeated(b) for value in (x, *states)])
         return [Expression(value, b) for value in (results if isinstance(results, tuple) else (results,))]
 
     def start(self):

@@ -5,8 +5,7 @@ import math
 import autobatch as ab
 
 from ._elements import cmult, exp, log, rectify
-from ._expression import Expression, with_batch
-from ._reductions import sum_elems
+from ._expression import Expression
 from ._shapes import transpose
 
 
@@ -33,9 +32,8 @@ def poisson_loss(log_lambda, x):
     return exp(log_lambda) - log_lambda * float(x) + math.lgamma(x + 1)
 
 
-def pickneglogsoftmax(x, v):
-    """`-log_softmax(x)[v]`"""
-    return Expression(x.vector().cross_entropy(_label(x, v))) if x.b == 1 else pickneglogsoftmax_batch(x, [v] * x.b)
+sum_elems = Expression.sum_elems
+pickneglogsoftmax = Expression.pickneglogsoftmax
 
 
 def pickneglogsoftmax_batch(x, vs):
@@ -44,7 +42,7 @@ def pickneglogsoftmax_batch(x, vs):
     if len(vs) == 1:
         return pickneglogsoftmax(x, vs[0])
     x = Expression(x.vector(), x.b)
-    return Expression(with_batch(x, len(vs)).cross_entropy(ab.indices(vs)), len(vs))
+    return Expression(x.repeated(len(vs)).cross_entropy(ab.indices(vs)), len(vs))
 
 
 def hinge(x, v, m=1.0):
@@ -58,7 +56,7 @@ def hinge_batch(x, vs, m=1.0):
     if len(vs) == 1:
         return hinge(x, vs[0], m)
     x = Expression(x.vector(), x.b)
-    return Expression(with_batch(x, len(vs)).hinge(ab.indices(vs), m), len(vs))
+    return Expression(x.repeated(len(vs)).hinge(ab.indices(vs), m), len(vs))
 
 
 def hinge_dim(x, v, d=0, m=1.0):
@@ -69,7 +67,7 @@ def hinge_dim(x, v, d=0, m=1.0):
 
 def softmax(x, d=0):
     """`e^x / sum e^x` along an axis."""
-    return Expression(x.v.softmax(), x.b) if d == 0 else transpose(softmax(transpose(x)))
+    return x.softmax_columns() if d == 0 else transpose(softmax(transpose(x)))
 
 
 def log_softmax(x, restrict=None):

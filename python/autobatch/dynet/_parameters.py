@@ -14,7 +14,7 @@ from .config import Defaults
 class Stored(Expression):
     """What parameters and lookup parameters share. `dims` are DyNet's; native arrays have them in reverse."""
 
-    __slots__ = ("dims", "full_name", "values", "handle", "key", "updated", "seen", "node", "__weakref__")
+    __slots__ = ("dims", "full_name", "values", "key", "updated", "seen", "node", "__weakref__")
 
     def __new__(cls, *_arguments):
         return super().__new__(cls, None)
@@ -114,10 +114,6 @@ class Parameters(Stored):
             self.node, self.seen = value if self.dims != (1,) else value.reshape(()), ENGINE.version
         return self.node
 
-    @v.setter
-    def v(self, value):
-        self.node = value
-
     @property
     def native(self):
         """The native parameter, which a product reads in place."""
@@ -180,14 +176,11 @@ class LookupParameters(Stored):
         ENGINE.open()
         return self.handle.as_param().value().reshape((self.dims[0], *reversed(self.dims[1:])))
 
-    @v.setter
-    def v(self, value):
-        pass
-
     def __getitem__(self, i):
         if ENGINE.graph is None:
             ENGINE.open()
-        return Expression(self.handle[i] if self.row is None else self.handle[i].reshape(self.row))
+        row = self.row_of(self.handle, i)
+        return row if self.row is None else Expression(row.v.reshape(self.row))
 
     def batch(self, i):
         """Returns several rows as a minibatch."""

@@ -7,7 +7,7 @@ import numpy as np
 import autobatch as ab
 
 from ._elements import abs, bmin, cmult, sqrt, square
-from ._expression import Expression, each, product
+from ._expression import Expression, each
 from ._inputs import inputTensor
 from ._shapes import transpose
 
@@ -19,14 +19,8 @@ def _flat(x):
     return value if len(x.extents()) == 1 else value.reshape((*outer, size))
 
 
-def sum_elems(x):
-    """The sum of all elements."""
-    return x if not x.extents() else Expression(_flat(x).sum_rows(), x.b)
-
-
-def mean_elems(x):
-    """The mean of all elements."""
-    return x if not x.extents() else Expression(_flat(x).mean_rows(), x.b)
+sum_elems = Expression.sum_elems
+mean_elems = Expression.mean_elems
 
 
 def moment_elems(x, r):
@@ -120,7 +114,7 @@ def cumsum(x, d=0):
     if d == 1:
         return transpose(cumsum(transpose(x)))
     size = x.extents()[-1]
-    return product(inputTensor(np.tril(np.ones((size, size)))), x)
+    return inputTensor(np.tril(np.ones((size, size)))) * x
 
 
 def dot_product(x, y):

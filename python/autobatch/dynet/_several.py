@@ -1,10 +1,9 @@
 """Functions of several expressions, and the gates of an LSTM."""
 
 import autobatch as ab
-from autobatch._autobatch import sum_of
 
 from ._elements import bmax, cmult, exp, log, logistic, nobackprop, tanh
-from ._expression import Expression, product, with_batch
+from ._expression import Expression
 from ._reductions import l2_norm
 from ._shapes import concatenate, pick_range
 
@@ -14,11 +13,11 @@ def esum(xs):
     xs = xs if xs.__class__ is list else list(xs)
     if len(xs) == 1:
         return xs[0]
-    value = sum_of(xs)
-    if value is not None:
-        return Expression(value)
+    total = Expression.sum_of(xs)
+    if total is not None:
+        return total
     b = max(x.b for x in xs)
-    values = [with_batch(x, b) for x in xs]
+    values = [x.repeated(b) for x in xs]
     if all(value.shape == values[0].shape for value in values):
         return Expression(ab.total(values), b)
     total = xs[0]
@@ -50,26 +49,7 @@ def logsumexp(xs):
     return log(esum([exp(x - largest) for x in xs])) + largest
 
 
-def affine_transform(exprs):
-    """`b + W1 x1 + W2 x2 ...`"""
-    try:
-        if len(exprs) == 5:
-            bias, one, x, other, y = exprs
-            x, y = (Expression(term.vector(), term.b) for term in (x, y))
-            if x.b == y.b and bias.dims != (1,):
-                return Expression(ab.affine_sum(bias.handle, one.handle, x.v, other.handle, y.v), x.b)
-        elif len(exprs) == 3:
-            bias, one, x = exprs
-            x = Expression(x.vector(), x.b)
-            if bias.dims != (1,):
-                return Expression(ab.affine_sum(bias.handle, one.handle, x.v), x.b)
-    except (AttributeError, TypeError, ab.EmitError):
-        pass  # A weight or the bias is no parameter, or the bias is repeated.
-    bias = exprs[0]
-    total = Expression(bias.vector(), bias.b) if len(bias.extents()) == 2 else bias
-    for weight, x in zip(exprs[1::2], exprs[2::2]):
-        total = total + product(weight, Expression(x.vector(), x.b))
-    return total
+affine_transform = Expression.affine_transform
 
 
 def layer_norm(x, g, b):

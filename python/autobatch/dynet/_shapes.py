@@ -5,9 +5,8 @@ import math
 import numpy as np
 
 import autobatch as ab
-from autobatch._autobatch import join
 
-from ._expression import Expression, each, pick, sliced, with_batch
+from ._expression import Expression, each, pick, sliced
 from ._inputs import bind, inputTensor, native_shape
 
 
@@ -37,7 +36,7 @@ def pick_batch(e, indices, dim=0):
     mask[np.arange(len(indices)), [int(index) for index in indices]] = 1
     if len(indices) == 1:
         return pick(e, indices[0], dim)
-    return Expression((with_batch(e, len(indices)) * bind(mask).v).sum_rows(), len(indices))
+    return Expression((e.repeated(len(indices)) * bind(mask).v).sum_rows(), len(indices))
 
 
 def pick_range(x, s, e, d=0):
@@ -115,7 +114,7 @@ def _joined(xs, d):
     rank = max(d + 1, max(len(x.extents()) for x in xs))
     values = []
     for x in xs:
-        value, extents, outer = with_batch(x, b), x.extents(), (b,) if b > 1 else ()
+        value, extents, outer = x.repeated(b), x.extents(), (b,) if b > 1 else ()
         if len(extents) < rank:
             value = value.reshape((*outer, *(1,) * (rank - len(extents)), *extents))
         values.append(value)
@@ -128,9 +127,9 @@ def concatenate(xs, d=0):
         xs = xs if xs.__class__ is list else list(xs)
         if len(xs) == 1:
             return xs[0]
-        value = join(xs)
-        if value is not None:
-            return Expression(value)
+        joined = Expression.join(xs)
+        if joined is not None:
+            return joined
         if len(xs[0].extents()) < 2:
             # The first expression is a vector, so columns are joined as vectors.
             xs = [Expression(x.vector(), x.b) for x in xs]
