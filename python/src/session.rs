@@ -3,7 +3,7 @@
 use crate::error::{BusyError, raised};
 use crate::graph::{Current, PyGraph, Shared};
 use crate::module::PyModule_;
-use crate::value::{Awaited, PyValue};
+use crate::value::{Awaited, PyValue, row_major};
 use crate::weights::{extents, imported, replaced, weights_dict};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::plan::Limits;
@@ -315,11 +315,8 @@ impl PySession {
         for (name, value) in values {
             arrays.push((name.extract()?, value.extract()?));
         }
-        let mut slices = Vec::with_capacity(arrays.len());
-        for (name, array) in &arrays {
-            slices.push((&**name, array.as_slice()?));
-        }
-        session.follow_weights(slices).map_err(raised)
+        let rows: Vec<_> = arrays.iter().map(|(name, array)| (&**name, row_major(array))).collect();
+        session.follow_weights(rows.iter().map(|(name, rows)| (*name, &**rows))).map_err(raised)
     }
 
     /// Reads all parameters from a safetensors file.

@@ -274,3 +274,19 @@ def test_a_gradient_that_is_not_finite_is_refused_or_skipped():
         assert trainer.weights["w"].tolist() == [0.0, 0.0]
         sound = trainer.step([2.0], lambda x: (w.value() * x).sum())
         assert sound.gradient_norm == pytest.approx(2.0 * 2**0.5) and not sound.skipped
+
+
+def test_arrays_that_lie_column_by_column_keep_their_elements():
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    columns = np.asfortranarray(rows)
+    module = ab.Module("columns")
+    w = module.param("w", (2, 3), init=columns)
+    session = ab.Session(module)
+    with session.graph():
+        found = session.run(ab.input(columns), ab.input(rows.T), ab.input(rows) * columns, w.value())
+    for one, other in zip(found, (rows, rows.T, rows * rows, rows)):
+        assert np.array_equal(one, other)
+    session.set_weights({"w": 2 * columns})
+    assert np.array_equal(session.weights["w"], 2 * rows)
+    session.follow_weights({"w": 3 * columns})
+    assert np.array_equal(session.weights["w"], 3 * rows)

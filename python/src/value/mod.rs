@@ -17,7 +17,7 @@ use autobatch::ir::graph::{Arg, Value, ValueKey};
 pub(crate) use awaited::Awaited;
 pub(crate) use build::{Many, wrapped};
 pub(crate) use operands::own_value;
-pub(crate) use operands::{Index, floats};
+pub(crate) use operands::{Index, floats, row_major};
 use operands::{Operand, operand};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;

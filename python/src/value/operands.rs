@@ -9,6 +9,7 @@ use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
+use std::borrow::Cow;
 
 /// An operand of an operator.
 pub(super) enum Operand {
@@ -63,12 +64,16 @@ pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)>
             array.extract()?
         }
     };
-    let dims = array.shape().to_vec();
-    let numbers = match array.as_slice() {
-        Ok(numbers) => numbers.to_vec(),
-        Err(_) => array.as_array().iter().copied().collect(),
-    };
-    Ok((dims, numbers))
+    Ok((array.shape().to_vec(), row_major(&array).into_owned()))
+}
+
+/// The elements of an array row by row. An array that lies column by column, such as a transpose, is copied.
+pub(crate) fn row_major<'a>(array: &'a PyReadonlyArrayDyn<'_, f32>) -> Cow<'a, [f32]> {
+    match array.as_slice() {
+        // The slice of an array that lies column by column has its elements in that order.
+        Ok(elements) if array.is_c_contiguous() => Cow::Borrowed(elements),
+        _ => Cow::Owned(array.as_array().iter().copied().collect()),
+    }
 }
 
 /// Reads an argument that is a value or an index.
