@@ -221,6 +221,9 @@ class Expression:
     def handle(self) -> Any:
         """The native parameter or table, once it is declared."""
     @staticmethod
+    def input_of(numbers, b=1) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
     def join(items) -> Any:
         """staticmethod(function) -> method"""
     def log(self) -> Any:
@@ -251,7 +254,7 @@ class Expression:
     def square(self) -> Any:
         """`x^2`"""
     @staticmethod
-    def step_of(cell, items) -> Any:
+    def steps_of(cells, x, states) -> Any:
         """staticmethod(function) -> method"""
     def sum_elems(self) -> Any:
         """The sum of all elements."""
@@ -260,6 +263,8 @@ class Expression:
         """staticmethod(function) -> method"""
     def tanh(self) -> Any:
         """The hyperbolic tangent."""
+    def transposed(self) -> Any:
+        """The matrix with its axes swapped. A vector becomes a row."""
     @property
     def v(self) -> Any:
         """The native value; `None` in a class that computes it."""
@@ -857,6 +862,8 @@ class Trainer:
         """Discards the waiting gradients."""
     def evaluate(self, values, ahead=False) -> Any:
         """Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again."""
+    def evaluate_small(self, values) -> Any:
+        """`evaluate` of values that an earlier call computed, or that take a few operations. `None` for others, which are not computed."""
     def exchange(self, other) -> Any:
         """Exchanges the optimiser with its states for another one."""
     def gradient(self, name) -> Any:

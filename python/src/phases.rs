@@ -42,21 +42,32 @@ fn shaped<'py>(
     Ok(PyArray1::from_slice(py, elements).reshape(dims)?.into_any())
 }
 
-/// Returns the elements of values, and executes what no earlier run computed.
-fn arrays<'py, 'g>(
-    py: Python<'py>,
-    growing: &mut Growing<'_, 'g>,
-    values: &[Value<'g>],
-    ahead: bool,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let as_array = |value: Value<'g>, row: &Row| array(py, row, value.ty().dtype, value.shape());
-    let computed = |&value: &Value<'g>| Some(as_array(value, growing.computed(value)?));
-    if let Some(arrays) = values.iter().map(computed).collect::<Option<PyResult<Vec<_>>>>() {
-        return arrays;
+/// The elements of a value as an array.
+fn as_array<'py>(py: Python<'py>, value: Value<'_>, row: &Row) -> PyResult<Bound<'py, PyAny>> {
+    array(py, row, value.ty().dtype, value.shape())
+}
+
+impl PyTrainer {
+    /// Passes the incremental execution of the graph of some values to `f`.
+    fn grow<R>(
+        &self,
+        values: &[Py<PyValue>],
+        f: impl for<'g> FnOnce(&mut Growing<'_, 'g>, &[Value<'g>]) -> PyResult<R>,
+    ) -> PyResult<R> {
+        let Some(first) = values.first() else {
+            return Err(PyValueError::new_err("name at least one value to compute"));
+        };
+        let shared = Arc::clone(first.get().owner());
+        let mut trainer = self.lock()?;
+        shared.read(|graph| {
+            let values = self::values(graph, values)?;
+            let mut suspended = self.suspended.lock();
+            let mut growing = trainer.resume(graph, std::mem::take(&mut *suspended));
+            let outcome = f(&mut growing, &values);
+            *suspended = growing.suspend();
+            outcome
+        })
     }
-    let run = released(py, || if ahead { growing.run_ahead(values) } else { growing.run(values) });
-    let run = run.map_err(raised)?;
-    values.iter().map(|&value| as_array(value, &run[value])).collect()
 }
 
 #[pymethods]
@@ -75,16 +86,27 @@ impl PyTrainer {
         values: Vec<Py<PyValue>>,
         ahead: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        let Some(first) = values.first() else { return Ok(PyList::empty(py)) };
-        let shared = Arc::clone(first.get().owner());
-        let mut trainer = self.lock()?;
-        shared.read(|graph| {
-            let values = self::values(graph, &values)?;
-            let mut suspended = self.suspended.lock();
-            let mut growing = trainer.resume(graph, std::mem::take(&mut *suspended));
-            let arrays = arrays(py, &mut growing, &values, ahead);
-            *suspended = growing.suspend();
-            PyList::new(py, arrays?)
+        self.grow(&values, |growing, values| {
+            let run = released(py, || if ahead { growing.run_ahead(values) } else { growing.run(values) });
+            let run = run.map_err(raised)?;
+            let arrays = values.iter().map(|&value| as_array(py, value, &run[value]));
+            PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+        })
+    }
+
+    /// `evaluate` of values that an earlier call computed, or that take a few operations. `None` for others, which are not computed.
+    fn evaluate_small<'py>(
+        &self,
+        py: Python<'py>,
+        values: Vec<Py<PyValue>>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.grow(&values, |growing, values| {
+            if !values.iter().all(|&value| growing.computed(value).is_some()) {
+                growing.evaluate_small(values).map_err(raised)?;
+            }
+            let arrays = values.iter().map(|&value| Some(as_array(py, value, growing.computed(value)?)));
+            let arrays = arrays.collect::<Option<PyResult<Vec<_>>>>().transpose()?;
+            arrays.map(|arrays| PyList::new(py, arrays)).transpose()
         })
     }
 

@@ -102,7 +102,8 @@ def test_values_that_follow_one_another_agree_with_one_run():
 def test_a_list_of_values_is_computed_together_from_the_second_graph_on():
     from autobatch.dynet._engine import ENGINE
 
-    _, w, table, _ = model()
+    pc = dy.ParameterCollection()
+    w, table = pc.add_parameters((100, 200)), pc.add_lookup_parameters((4, 200))
     new = []
     for _ in range(2):
         dy.renew_cg()
@@ -114,6 +115,23 @@ def test_a_list_of_values_is_computed_together_from_the_second_graph_on():
         expected = [np.tanh(w.as_array() @ table.row_as_array(row)) for row in range(4)]
         np.testing.assert_allclose(found, expected, atol=1e-6)
     assert new[0] < new[1] == new[-1]
+
+
+def test_small_values_are_read_without_a_plan():
+    from autobatch.dynet._engine import ENGINE
+
+    random = np.random.default_rng(0)
+    dy.renew_cg()
+    x, expected = dy.inputVector([0.0] * 6), np.zeros(6)
+    for _ in range(10):
+        shift = random.normal(size=6)
+        x, expected = x + dy.inputVector(shift), expected + shift
+        best = int(np.argmax(x.npvalue()))
+        assert best == np.argmax(expected)
+        x = x - dy.concatenate([dy.pick(x, best)] * 6)
+        expected = expected - expected[best]
+    np.testing.assert_allclose(x.npvalue(), expected, atol=1e-5)
+    assert ENGINE.last_read == (-1, None), "a read that needed a plan"
 
 
 def test_gradients_accumulate_until_the_update():

@@ -4,6 +4,7 @@ use super::planning::Growth;
 use super::{Run, Session, inputs_of};
 use crate::emit::check_own;
 use crate::error::Result;
+use crate::executor::AnyExecutor;
 use crate::row::Row;
 use crate::train::explained;
 use autobatch_ir::graph::GraphData;
@@ -11,10 +12,14 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Value};
+use autobatch_oracle::reference::{Datum, Given, OnDemand};
 use autobatch_planner::Request;
 use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::sync::Arc;
+
+/// The operations up to which values are evaluated op by op. They take the time of the smallest plan.
+const SMALL_WORK: u64 = 8000;
 
 /// A graph that grows while the session executes it. Each [`run`](Self::run) plans and executes only
 /// what is new, over the rows of earlier runs.
@@ -29,6 +34,8 @@ pub struct Growing<'s, 'g> {
     /// The plan whose rows the executor holds: the plan of the last run, or `None` if that run failed.
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
+    /// The values that were computed without a plan.
+    on_demand: OnDemand,
 }
 
 /// The state of a suspended [`Growing`]. It borrows neither the session nor the graph.
@@ -37,16 +44,14 @@ pub struct SuspendedGrowth {
     growth: Growth,
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
-    /// The number of the graph.
-    graph: Option<u32>,
+    on_demand: OnDemand,
+    /// The number of the graph, and of the executions of the session.
+    suspended: Option<(u32, u64)>,
 }
 
 impl fmt::Debug for SuspendedGrowth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SuspendedGrowth")
-            .field("graph", &self.graph)
-            .field("steps", &self.steps)
-            .finish_non_exhaustive()
+        f.debug_struct("SuspendedGrowth").field("steps", &self.steps).finish_non_exhaustive()
     }
 }
 
@@ -117,12 +122,10 @@ impl Session {
         noise: Noise,
         suspended: SuspendedGrowth,
     ) -> Growing<'s, 'g> {
-        let last = self.last.as_ref();
-        let holds = |plan: &Arc<Verified<Plan>>| last.is_some_and(|last| Arc::ptr_eq(last, plan));
-        let same = suspended.graph == Some(graph.number()) && suspended.plan.as_ref().is_some_and(holds);
-        let SuspendedGrowth { growth, plan, steps, .. } =
+        let same = suspended.suspended == Some((graph.number(), self.executions));
+        let SuspendedGrowth { growth, plan, steps, on_demand, .. } =
             if same { suspended } else { SuspendedGrowth::default() };
-        Growing { session: self, graph, noise, growth, plan, steps }
+        Growing { session: self, graph, noise, growth, plan, steps, on_demand }
     }
 }
 
@@ -174,9 +177,57 @@ impl<'g> Growing<'_, 'g> {
     #[track_caller]
     pub fn computed(&self, value: Value<'g>) -> Option<&Row> {
         check_own(self.graph, value).ok()?;
-        let plan = self.plan.as_ref()?;
-        let (field, row) = self.growth.place(value.id()?)?;
-        self.session.executor.row(plan, field, row).map(Row::new)
+        let id = value.id()?;
+        let elements = match self.on_demand.value(id) {
+            Some(Datum::Floats(elements)) => elements,
+            Some(Datum::Words(words)) => bytemuck::cast_slice(words),
+            Some(Datum::List(_)) => return None,
+            None => row(&self.growth, self.plan.as_deref()?, &self.session.executor, id)?,
+        };
+        Some(Row::new(elements))
+    }
+
+    /// Evaluates values op by op for [`computed`](Self::computed), without a plan, if that takes a few thousand operations at most.
+    /// Returns false if it takes more, and then computes nothing. A program that reads one small value after the other, and decides by
+    /// each what it emits next, so waits for microseconds.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let mut growing = session.growing(&g);
+    /// let mut x = g.input(&[0.5, 0.25]);
+    /// for _ in 0..10 {
+    ///     assert!(growing.evaluate_small([x])?);
+    ///     let largest = growing.computed(x).map_or(0, |row| row.argmax());
+    ///     x = x + g.one_hot(1 - largest as u32, 2);
+    /// }
+    /// assert_eq!(growing.steps(), 0, "no step of a plan");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The first fault of emitting, a value of another graph, or a graph of a module with other parameters. Values that cannot be
+    /// computed, such as a row that a table does not have, are no error here: [`run`](Self::run) reports them.
+    #[track_caller]
+    pub fn evaluate_small(
+        &mut self,
+        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Result<bool> {
+        self.graph.check()?;
+        let wanted = wanted(self.graph, values)?;
+        let Self { session, growth, plan, on_demand, .. } = self;
+        if session.executor.is_elsewhere() {
+            return Ok(false);
+        }
+        let data = self.graph.data();
+        session.check_module(&data)?;
+        let known = |id| row(growth, plan.as_deref()?, &session.executor, id);
+        let weights = &session.mirror.host_copy().weights;
+        let given = Given { weights, noise: self.noise, known: &known };
+        Ok(on_demand.evaluate(&data, &wanted, &given, SMALL_WORK).unwrap_or(false))
     }
 
     fn run_ids(&mut self, wanted: &[ValueId]) -> Result<Run<'_>> {
@@ -193,14 +244,25 @@ impl<'g> Growing<'_, 'g> {
     /// As [`run`](Self::run).
     #[track_caller]
     pub fn value(&mut self, value: Value<'g>) -> Result<Vec<f32>> {
+        if self.evaluate_small([value])?
+            && let Some(row) = self.computed(value)
+        {
+            return Ok(row.to_vec());
+        }
         Ok(self.run([value])?[value].to_vec())
     }
 
     /// Ends the borrow of the session and the graph. [`Session::resume`] continues.
     #[must_use]
     pub fn suspend(self) -> SuspendedGrowth {
-        let Self { graph, growth, plan, steps, .. } = self;
-        SuspendedGrowth { growth, plan, steps, graph: Some(graph.number()) }
+        let Self { session, graph, growth, plan, steps, on_demand, .. } = self;
+        SuspendedGrowth {
+            growth,
+            plan,
+            steps,
+            on_demand,
+            suspended: Some((graph.number(), session.executions)),
+        }
     }
 
     /// Counts the steps executed so far. Without errors each step runs once.
@@ -232,6 +294,7 @@ impl<'g> Growing<'_, 'g> {
         let resumed = executed.is_some();
         let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, executed)?);
         let inputs = inputs_of(&data, self.noise);
+        session.executions += 1;
         let weights = &session.mirror.host_copy().weights;
         let executed = if resumed {
             session.executor.resume(&plan, weights, inputs)
@@ -243,6 +306,12 @@ impl<'g> Growing<'_, 'g> {
         session.last = Some(Arc::clone(&plan));
         Ok(plan)
     }
+}
+
+/// The elements of a value that a plan computes, where the executor holds its rows; `None` for rows in the memory of a GPU.
+fn row<'a>(growth: &Growth, plan: &Plan, executor: &'a AnyExecutor, value: ValueId) -> Option<&'a [f32]> {
+    let (field, row) = growth.place(value)?;
+    executor.row(plan, field, row)
 }
 
 /// Returns the values that no node reads and that are not wanted yet, without lists.

@@ -121,7 +121,10 @@ pub struct Session {
     executor: AnyExecutor,
     /// The number of threads that emit and execute.
     threads: usize,
+    /// The plan whose rows the executor holds.
     last: Option<Arc<Verified<Plan>>>,
+    /// The number of executions that have begun. It tells whether the rows of an earlier one are still there.
+    executions: u64,
 }
 
 impl fmt::Debug for Session {
@@ -171,6 +174,7 @@ impl Session {
             executor,
             threads,
             last: None,
+            executions: 0,
         })
     }
 
@@ -285,6 +289,7 @@ impl Session {
         noise: Noise,
     ) -> Result<Duration> {
         let start = Instant::now();
+        self.executions += 1;
         let executed = self.executor.execute(plan, &self.mirror.host_copy().weights, inputs_of(graph, noise));
         self.handle_device_loss(executed)?;
         self.last = Some(Arc::clone(plan));

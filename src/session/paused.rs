@@ -172,6 +172,7 @@ impl Session {
         };
         let plan = self.planning.plan(&data, &request)?;
         let weights = Arc::clone(&self.mirror.host_copy().weights);
+        self.executions += 1;
         let started = self.executor.start(&plan, &weights, inputs_of(&data, Noise::Off));
         let started = self.handle_device_loss(started);
         let rows = started.map_err(|error| self.explained(&data, &plan, &wanted, error))?;

@@ -90,6 +90,7 @@ impl<T: Send> Prefetch<T> {
         prepare: impl FnOnce(&mut Planning, &mut Emitter) -> Result<Prepared<T>> + Send,
     ) -> Result<Duration> {
         let start = Instant::now();
+        session.executions += 1;
         let Session { planning, executor, mirror, .. } = session;
         let emitter = &mut self.emitter;
         let (weights, inputs) = (&mirror.host_copy().weights, inputs_of(graph, noise));

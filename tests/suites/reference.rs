@@ -3,7 +3,7 @@
 use autobatch_ir::graph::{Callee, OperandKind, OutputKind};
 use autobatch_ir::numeric::Real;
 use autobatch_ir::{DType, GraphData, Op, ParamId, ValueId, Weights};
-use autobatch_oracle::reference::{self, Datum, Evaluation, Noise, Run};
+use autobatch_oracle::reference::{self, Datum, Evaluation, Given, Noise, OnDemand, Run};
 use autobatch_testing::op_table::{self, Differentiate, Evaluate, Gradients, Kind};
 use autobatch_testing::random::{self, Options, Profile, Rng};
 use std::cell::Cell;
@@ -125,6 +125,42 @@ fn every_value_of_a_random_graph_is_evaluated_and_differentiated() {
         random::check("complete in f32", options, 15, |graph| whole::<f32>(graph, TRAIN));
         random::check("complete in f64", options.infer_only(), 5, |graph| whole::<f64>(graph, Noise::Off));
         random::check("complete with wild numbers", options.wild(), 15, |graph| whole::<f32>(graph, TRAIN));
+    }
+}
+
+/// Checks that values on demand have the bits of an evaluation of the whole graph, in any order, after others that are known from
+/// elsewhere, and that a limit is kept.
+fn on_demand(graph: &GraphData) -> Result<(), String> {
+    let weights = Weights::init(&graph.module, 1);
+    let whole = reference::forward::<f32>(graph, &weights, TRAIN).map_err(|error| error.to_string())?;
+    let elsewhere = |id: ValueId| whole.floats(id).filter(|_| id.index().is_multiple_of(3));
+    let given = Given { weights: &weights, noise: TRAIN, known: &elsewhere };
+    let (mut values, mut limited) = (OnDemand::default(), OnDemand::default());
+    for number in 0..graph.arena.values() {
+        let id = ValueId::new(number * 7919 % graph.arena.values());
+        if !values.evaluate(graph, &[id], &given, u64::MAX).map_err(|error| error.to_string())? {
+            continue;
+        }
+        let bits = |datum: Option<&Datum<f32>>| match datum {
+            Some(Datum::Floats(elements)) => elements.iter().map(|x| x.to_bits()).collect(),
+            Some(Datum::Words(words)) => words.to_vec(),
+            Some(Datum::List(items)) => items.iter().map(|item| item.index() as u32).collect(),
+            None => Vec::new(),
+        };
+        if bits(values.value(id)) != bits(whole.value(id)) {
+            return Err(format!("{id} differs from the evaluation of the whole graph"));
+        }
+        if elsewhere(id).is_none() && limited.evaluate(graph, &[id], &given, 0) != Ok(false) {
+            return Err(format!("{id} was evaluated without an operation"));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn values_on_demand_have_the_bits_of_an_evaluation() {
+    for profile in Profile::ALL {
+        random::check("on demand", Options::new(profile), 20, on_demand);
     }
 }
 

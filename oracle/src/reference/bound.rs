@@ -8,14 +8,14 @@ use super::error::{Checked, RunFault, malformed};
 use autobatch_ir::graph::infer::infer;
 use autobatch_ir::graph::verify::MAX_NESTING;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
-use autobatch_ir::id::TypeId;
+use autobatch_ir::id::{SigId, TypeId};
 use autobatch_ir::types::Type;
 
 /// The maximum number of elements of all nodes together.
 const MAX_ELEMENTS: u64 = 1 << 34;
 
 /// The cost of evaluating a body once.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     elements: u64,
     work: u64,
@@ -59,17 +59,38 @@ fn cells(graph: &GraphData) -> Checked<Vec<Cost>> {
 /// The cost of each signature of a checked graph.
 pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<CallCost>> {
     let cells = cells(graph)?;
+    Ok(graph.sigs.items().iter().map(|signature| of_signature(graph, &cells, signature)).collect())
+}
+
+fn of_signature(graph: &GraphData, cells: &[Cost], signature: &Signature) -> CallCost {
     let of_types =
         |ids: &[TypeId]| ids.iter().map(|&ty| graph.ty(ty)).map(|ty| ty.shape.elements() as u64).sum::<u64>();
-    let cost = |signature: &Signature| {
-        let own = of_types(&signature.operands) + of_types(&signature.results);
-        let (elements, work) = match signature.callee {
-            Callee::Op(op) => (0, products(graph, op, signature)),
-            Callee::Cell(cell) => (cells[cell.index()].elements, cells[cell.index()].work),
-        };
-        CallCost { elements: own.saturating_add(elements), work: own.saturating_add(work) }
+    let own = of_types(&signature.operands) + of_types(&signature.results);
+    let (elements, work) = match signature.callee {
+        Callee::Op(op) => (0, products(graph, op, signature)),
+        Callee::Cell(cell) => (cells[cell.index()].elements, cells[cell.index()].work),
     };
-    Ok(graph.sigs.items().iter().map(cost).collect())
+    CallCost { elements: own.saturating_add(elements), work: own.saturating_add(work) }
+}
+
+/// The work of a call of each signature of a graph that grows, as far as it was asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SignatureWork {
+    cells: Option<Vec<Cost>>,
+    work: Vec<Option<u64>>,
+}
+
+impl SignatureWork {
+    /// The work of a call; `None` if the graph is malformed.
+    pub(super) fn of(&mut self, graph: &GraphData, sig: SigId) -> Option<u64> {
+        if self.cells.is_none() {
+            self.cells = Some(cells(graph).ok()?);
+        }
+        let cells = self.cells.as_deref()?;
+        self.work.resize(graph.sigs.items().len(), None);
+        let work = || of_signature(graph, cells, graph.sigs.get(sig)).work;
+        Some(*self.work[sig.index()].get_or_insert_with(work))
+    }
 }
 
 /// The products with the rows of labels: logits and slope.

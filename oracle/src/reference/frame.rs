@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The data that every frame of an evaluation reads.
 pub(crate) struct Scope<'a, T> {
     pub(crate) graph: &'a GraphData,
-    pub(crate) params: &'a [Vec<T>],
+    pub(crate) params: &'a [&'a [T]],
     pub(crate) floats: &'a [T],
     pub(crate) noise: Noise,
     pub(crate) constants: Constants,
@@ -223,7 +223,7 @@ impl<'a, T: Real> Frame<'a, T> {
         let params = signature.params.iter().zip(&signature.param_types).map(|(&arg, &ty)| {
             let (id, ty) = (self.param(arg)?, graph.ty(ty));
             match (self.scope.params.get(id.index()), graph.module.params.get(id.index())) {
-                (Some(values), Some(decl)) if decl.ty == ty => Ok(ParamArgument { id, values, ty }),
+                (Some(&values), Some(decl)) if decl.ty == ty => Ok(ParamArgument { id, values, ty }),
                 _ => malformed(format!("{id} is not a {ty}")),
             }
         });

@@ -45,6 +45,7 @@ mod datum;
 pub mod derivative;
 mod error;
 mod frame;
+mod on_demand;
 pub mod ops;
 mod reverse;
 mod single;
@@ -57,6 +58,7 @@ pub use datum::{Datum, Run};
 pub(crate) use derivative::{Addend, Partial};
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
+pub use on_demand::{Given, OnDemand};
 pub use reverse::Gradients;
 pub(crate) use single::{Returned, Single, With, costs};
 pub(crate) use uses::{Share, ShareKind};
@@ -116,7 +118,8 @@ impl<'g, T: Real> Evaluation<'g, T> {
     /// If a binding is missing, an index is out of range, lists have different lengths, or the graph is malformed.
     pub fn forward(&self) -> Result<Run<T>, RunError> {
         let slots = vec![None; self.graph.arena.values()];
-        let scope = self.scope(self.noise);
+        let params = slices(&self.params);
+        let scope = self.scope(&params, self.noise);
         let mut frame = Frame::of(&scope, &self.graph.arena, slots);
         frame.evaluate()?;
         Ok(Run { slots: frame.slots, noise: self.noise })
@@ -146,19 +149,24 @@ impl<'g, T: Real> Evaluation<'g, T> {
         losses: &[(ValueId, impl Into<f64> + Copy)],
         shards: &[NodeId],
     ) -> Result<Gradients<T>, RunError> {
-        reverse::gradients(&self.scope(run.noise), run, losses, shards)
+        reverse::gradients(&self.scope(&slices(&self.params), run.noise), run, losses, shards)
     }
 
-    fn scope(&self, noise: Noise) -> Scope<'_, T> {
+    fn scope<'a>(&'a self, params: &'a [&'a [T]], noise: Noise) -> Scope<'a, T> {
         Scope {
             graph: self.graph,
-            params: &self.params,
+            params,
             floats: &self.floats,
             noise,
             constants: Constants::Given,
             clamps: false,
         }
     }
+}
+
+/// The values of parameters, as an evaluation reads them.
+fn slices<T>(params: &[Vec<T>]) -> Vec<&[T]> {
+    params.iter().map(Vec::as_slice).collect()
 }
 
 /// The first difference between two sequences of declarations, as text.

@@ -12,6 +12,7 @@ use super::derivative::Partial;
 use super::error::{Checked, RunError};
 use super::frame::{Frame, Scope, Slots};
 use super::reverse::partials;
+use super::slices;
 use super::uses::ParamUse;
 use autobatch_ir::graph::{Arena, GraphData, Operand};
 use autobatch_ir::id::{NodeId, SigId, SiteId, ValueId};
@@ -75,7 +76,8 @@ impl<'g, T: Real> Single<'g, T> {
             });
         }
         let With { noise, constants } = with;
-        let scope = Scope { graph, params, floats: &[], noise, constants, clamps: true };
+        let slices = slices(params);
+        let scope = Scope { graph, params: &slices, floats: &[], noise, constants, clamps: true };
         let mut frame = Frame::of(&scope, &arena, slots);
         let node = NodeId::new(NODE);
         let results = frame.apply(node)?;
@@ -89,8 +91,8 @@ impl<'g, T: Real> Single<'g, T> {
     /// The reverse, given the gradients of the results; at least one must be present.
     pub(crate) fn reverse(&self, grads: &[Option<Arc<[T]>>]) -> Result<Returned<T>, RunError> {
         let With { noise, constants } = self.with;
-        let scope =
-            Scope { graph: self.graph, params: self.params, floats: &[], noise, constants, clamps: true };
+        let params = &slices(self.params);
+        let scope = Scope { graph: self.graph, params, floats: &[], noise, constants, clamps: true };
         let mut uses = Vec::new();
         let frame = Frame::of(&scope, &self.arena, self.slots.clone());
         let found = partials(&frame, NodeId::new(NODE), grads, &mut uses)?;

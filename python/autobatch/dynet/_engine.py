@@ -101,25 +101,25 @@ class Engine:
         missing = [expression for expression in expressions if expression.array is None]
         if not missing:
             return
-        line = self.line()
-        if len(missing) == 1 and self.speculate(missing[0], line):
-            return
-        arrays = self.trainer.evaluate([expression.v for expression in missing], self.is_serial(line))
+        values = [expression.v for expression in missing]
+        arrays = self.trainer.evaluate_small(values)
+        if arrays is None:
+            line = self.line()
+            if len(missing) == 1 and self.speculate(missing[0], line):
+                return
+            arrays = self.trainer.evaluate(values, self.is_serial(line))
         for expression, array in zip(missing, arrays):
             expression.array = array
         self.computed.extend(missing)
 
     def is_serial(self, line):
-        """Returns whether another read without an emission in between followed a read of this line, now or earlier.
+        """Returns whether another read of the same graph that needs a plan followed a read of this line, now or earlier.
 
-        A program that reads the expressions of a list one after the other is likely to read those that no other
-        expression uses. One plan computes all of them.
+        A program that reads several expressions of a graph is likely to read those that no other expression uses. One
+        plan computes all of them.
         """
-        if self.graph is None:
-            return False
-        nodes = len(self.graph)
-        last, self.last_read = self.last_read, (nodes, line)
-        if last[0] == nodes:
+        last, self.last_read = self.last_read, (self.version, line)
+        if last[0] == self.version:
             self.serial.update((last[1], line))
         return line in self.serial
 
@@ -127,12 +127,12 @@ class Engine:
     # twice. From then on a read on the same line of the program executes both passes at once.
 
     def drop_speculation(self):
-        """Forgets the lines of the last reads."""
+        """Forgets the last reads: the line of each, and its expression, whose number no other one may get."""
         self.reads, self.ahead = {}, None
 
     def speculate(self, expression, line):
         """Executes both passes if the program differentiated what this line read before."""
-        self.reads[id(expression)] = line
+        self.reads[id(expression)] = (line, expression)
         if line not in self.followed or self.waiting or expression.v.shape != ():
             return False
         loss, _ = self.trainer.backward(expression.v)
@@ -162,7 +162,7 @@ class Engine:
             self.drop_speculation()
             self.waiting = True
             return
-        line = self.reads.get(id(expression))
+        line, _ = self.reads.get(id(expression), (None, None))
         self.reject_speculation()
         if line is not None:
             self.followed.add(line)

@@ -54,6 +54,14 @@ class Readable:
         """Computes the expression."""
         self.computed()
 
+    def set(self, data):
+        """Replaces the numbers of an input. The expressions of the graph are computed again when they are read."""
+        array, shape = np.asarray(data, dtype=np.float32), self.v.shape
+        size = int(np.prod(shape, dtype=int))
+        if array.size != size:
+            raise ValueError(f"set needs {size} numbers for the dimension {self.dim()}, found {array.size}")
+        ENGINE.rebind(self, np.ascontiguousarray(array).reshape(shape))
+
     def backward(self, full=False):
         """Adds the gradients of this scalar to those of the parameters."""
         if self.v.shape != ():

@@ -13,25 +13,11 @@ from .config import Defaults
 from .config import Defaults
 
 
-class Input(Expression):
-    """An input whose numbers a program may replace, as DyNet's tutorials do between two passes over one graph."""
-
-    __slots__ = ()
-
-    def set(self, data):
-        """Replaces the numbers. The expressions of the graph are computed again when they are read."""
-        array = np.asarray(data, dtype=np.float32)
-        size = int(np.prod(self.v.shape, dtype=int))
-        if array.size != size:
-            raise ValueError(f"set needs {size} numbers for the dimension {self.dim()}, found {array.size}")
-        ENGINE.rebind(self, np.ascontiguousarray(array).reshape(self.v.shape))
-
-
 def bind(array, b=1):
     """Numbers in the native layout as an expression."""
     if ENGINE.graph is None:
         ENGINE.open()
-    return Input(ab.input(np.array(array, dtype=np.float32, order="C")), b)
+    return Expression.input_of(array, b)
 
 
 def native_shape(dim, batch_size=1):
@@ -43,12 +29,12 @@ def native_shape(dim, batch_size=1):
 
 def scalarInput(s, device=""):
     """A number."""
-    return bind(np.float32(s))
+    return bind(float(s))
 
 
 def inputVector(v, device=""):
     """A vector of numbers."""
-    return bind(v if len(v) != 1 else np.float32(v[0]))
+    return bind(v if len(v) != 1 else float(v[0]))
 
 
 def inputMatrix(v, d):

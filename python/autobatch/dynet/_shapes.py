@@ -14,12 +14,7 @@ def transpose(x, dims=(1, 0)):
     """The matrix with its axes swapped."""
     if tuple(dims) != (1, 0):
         raise NotImplementedError("transpose swaps the axes of a matrix alone")
-    extents = x.extents()
-    if len(extents) < 2:
-        return Expression(x.v.reshape((*x.v.shape, 1)), x.b) if extents else x
-    if x.b == 1:
-        return Expression(x.v.t())
-    return each(transpose, x)
+    return x.transposed()
 
 
 def reshape(x, d, batch_size=1):

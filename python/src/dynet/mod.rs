@@ -43,6 +43,11 @@ pub(crate) struct PyExpression {
     factors: Option<(ValueKey, Param)>,
 }
 
+/// The error of a value that a fault replaced. The error of the fault comes first.
+fn poison() -> PyErr {
+    EmitError::new_err("the value is poison")
+}
+
 /// The value of an expression and its batch size.
 struct Known {
     graph: Arc<Shared>,
@@ -74,12 +79,21 @@ impl Known {
         py: Python<'_>,
         f: impl for<'g> FnOnce(&'g Graph, Batched<'g>) -> PyResult<Batched<'g>>,
     ) -> PyResult<PyExpression> {
-        let (key, b) = self.graph.emit(py, |graph| {
+        self.emit_some(py, |graph, x| f(graph, x).map(Some))?.ok_or_else(poison)
+    }
+
+    /// Emits an expression, or none.
+    fn emit_some(
+        &self,
+        py: Python<'_>,
+        f: impl for<'g> FnOnce(&'g Graph, Batched<'g>) -> PyResult<Option<Batched<'g>>>,
+    ) -> PyResult<Option<PyExpression>> {
+        let made = self.graph.emit(py, |graph| {
             let made = f(graph, self.get(graph)?)?;
-            Ok((made.value.key(), made.b))
+            Ok(made.map(|made| (made.value.key(), made.b)))
         })?;
-        let key = key.ok_or_else(|| EmitError::new_err("the value is poison"))?;
-        Ok(PyExpression::made(Arc::clone(&self.graph), key, b))
+        let Some((key, b)) = made else { return Ok(None) };
+        Ok(Some(PyExpression::made(Arc::clone(&self.graph), key.ok_or_else(poison)?, b)))
     }
 
     /// Looks at the value without emitting.
@@ -142,8 +156,7 @@ impl PyExpression {
 
     /// The native value of a vector. A column `{n, 1}` counts as one, as it does in DyNet.
     fn vector(slf: &Bound<'_, Self>) -> PyResult<PyValue> {
-        let made = Self::emit(slf, |_, x| Ok(x.vector()))?;
-        made.v().ok_or_else(|| EmitError::new_err("the value is poison"))
+        Self::emit(slf, |_, x| Ok(x.vector()))?.v().ok_or_else(poison)
     }
 
     /// The extents and the batch size.

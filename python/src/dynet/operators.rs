@@ -1,7 +1,7 @@
 //! The operators of expressions.
 
 use super::batched::{Batched, Binary};
-use super::products::product;
+use super::products::{product, shape_of};
 use super::{Known, PyExpression};
 use crate::value::{PyValue, own_value};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -43,23 +43,38 @@ impl PyExpression {
         let Some(bias) = Self::param(other)? else { return Ok(None) };
         let known = Known { graph: graph.clone(), key: *key, b: held.b };
         drop(held);
-        let fits = known.graph.read(|graph| {
-            let extents = known.get(graph)?.extents();
-            let shape = bias.id().map(|id| graph.data().module.params[id.index()].ty.shape);
-            Ok(extents[..] != [1] && shape.is_some_and(|shape| *shape.dims() == extents[..]))
-        })?;
-        if !fits {
-            return Ok(None);
-        }
-        let joined = known.emit(slf.py(), |graph, x| {
-            Ok(Batched::new(own_value(graph, rows)?.affine(weight, Some(bias)), x.b))
-        });
-        joined.map(Some)
+        known.emit_some(slf.py(), |graph, x| {
+            let extents = x.extents();
+            if extents[..] == [1] || shape_of(graph, bias) != Some(extents) {
+                return Ok(None);
+            }
+            Ok(Some(Batched::new(own_value(graph, rows)?.affine(weight, Some(bias)), x.b)))
+        })
     }
 }
 
 #[pymethods]
 impl PyExpression {
+    /// The matrix with its axes swapped. A vector becomes a row.
+    fn transposed(slf: &Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let known = Known::of(slf)?;
+        if known.read(|x| Ok(x.extents().is_empty()))? {
+            return Ok(slf.clone().unbind());
+        }
+        let transposed = known.emit(slf.py(), |graph, x| match x.extents()[..] {
+            [n] => Ok(x.reshaped(&[n, 1])),
+            // A vector of one axis of extent 1 keeps its elements in their order.
+            [m, n] if m == 1 || n == 1 => Ok(x.reshaped(&[n, m])),
+            [_, _] if x.b == 1 => Ok(Batched::new(x.value.t(), 1)),
+            [_, _] => {
+                let parts = (0..x.b).map(|number| x.element(number).value.t());
+                Ok(Batched::new(graph.stack(parts.collect::<Vec<_>>()), x.b))
+            }
+            _ => Err(PyValueError::new_err(format!("a transpose takes a matrix, found {}", x.spelled()))),
+        })?;
+        Py::new(slf.py(), transposed)
+    }
+
     fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Self> {
         Self::apply(slf, |x| -x)
     }

@@ -21,17 +21,23 @@ pub(super) fn product(x: &Bound<'_, PyExpression>, y: &Bound<'_, PyExpression>) 
     let mut factors = None;
     let mut made = match param {
         // The parameter is read in place, so its value may stay out of the graph.
-        Some(param) if known.graph.read(|g| Ok(is_plain(g, param, known.get(g)?)))? => {
-            factors = Some((known.key, param));
-            known.emit(x.py(), |_, y| Ok(Batched::new(y.value.affine(param, None), y.b)))
-        }
-        _ => {
+        Some(param) => known.emit_some(x.py(), |g, y| {
+            let made = is_plain(g, param, y).then(|| Batched::new(y.value.affine(param, None), y.b));
+            factors = made.map(|_| (known.key, param));
+            Ok(made)
+        })?,
+        None => None,
+    };
+    if let Some(made) = &mut made {
+        made.factors = factors;
+    }
+    match made {
+        Some(made) => Ok(made),
+        None => {
             let first = Known::of(x)?;
             known.emit(x.py(), |g, y| multiplied(Factor { x: first.get(g)?, param }, y))
         }
-    }?;
-    made.factors = factors;
-    Ok(made)
+    }
 }
 
 /// Whether a parameter is a matrix of several rows, and the other factor a vector.
@@ -39,7 +45,8 @@ fn is_plain(graph: &Graph, param: Param, y: Batched<'_>) -> bool {
     shape_of(graph, param).is_some_and(|shape| matches!(shape[..], [_, n] if n > 1)) && y.extents().len() == 1
 }
 
-fn shape_of(graph: &Graph, param: Param) -> Option<Extents> {
+/// The shape of a parameter.
+pub(super) fn shape_of(graph: &Graph, param: Param) -> Option<Extents> {
     param.id().map(|id| graph.data().module.params[id.index()].ty.shape.dims().into())
 }
 
@@ -92,7 +99,10 @@ struct Term<'a, 'py> {
 impl PyExpression {
     /// `b + W1 x1 + W2 x2 ...`
     #[staticmethod]
-    fn affine_transform(py: Python<'_>, exprs: Vec<Bound<'_, Self>>) -> PyResult<Self> {
+    fn affine_transform(exprs: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = exprs.py();
+        let exprs = exprs.try_iter()?.map(|expression| Ok(expression?.cast_into::<Self>()?));
+        let exprs: SmallVec<[_; 6]> = exprs.collect::<PyResult<_>>()?;
         let Some((bias, pairs)) = exprs.split_first().filter(|(_, pairs)| pairs.len() % 2 == 0) else {
             return Err(PyValueError::new_err(
                 "affine_transform takes a bias, then weights and operands by turns",
@@ -121,39 +131,32 @@ impl PyExpression {
 /// The sum of products with parameters and of a bias, all read in place; `None` if a part is no parameter or has to be repeated.
 fn sum_in_place(py: Python<'_>, bias: Param, terms: &[Term<'_, '_>]) -> PyResult<Option<PyExpression>> {
     let [first, ..] = terms else { return Ok(None) };
-    let fits = first.operand.graph.read(|g| {
-        let Some(bias) = shape_of(g, bias).filter(|shape| matches!(shape[..], [n] if n > 1)) else {
-            return Ok(false);
+    first.operand.emit_some(py, |g, _| {
+        let Some(shape) = shape_of(g, bias).filter(|shape| matches!(shape[..], [n] if n > 1)) else {
+            return Ok(None);
         };
+        let mut operands = SmallVec::<[_; 4]>::new();
         let mut outer = None;
         for term in terms {
             let x = term.operand.get(g)?.vector();
-            let shape = x.value.shape();
-            let [rows @ .., width] = shape.dims() else { return Ok(false) };
-            let own = (x.b, Extents::from(rows));
-            let weight = term.param.and_then(|param| shape_of(g, param));
-            if rows.len() > 1
-                || weight.is_none_or(|weight| weight[..] != [*width, bias[0]])
-                || *outer.get_or_insert_with(|| own.clone()) != own
+            let (own, Some(weight)) = (x.value.shape(), term.param) else { return Ok(None) };
+            let [rows @ .., width] = own.dims() else { return Ok(None) };
+            let rows = (x.b, Extents::from(rows));
+            if rows.1.len() > 1
+                || shape_of(g, weight).is_none_or(|own| own[..] != [*width, shape[0]])
+                || outer.get_or_insert_with(|| rows.clone()) != &rows
             {
-                return Ok(false);
+                return Ok(None);
             }
+            operands.push((x, weight));
         }
-        Ok(true)
-    })?;
-    if !fits {
-        return Ok(None);
-    }
-    let sum = first.operand.emit(py, |g, x| {
-        let mut sum = None;
-        for term in terms {
-            let (Some(weight), x) = (term.param, term.operand.get(g)?.vector()) else { continue };
-            sum = Some(match sum {
+        let sum = operands.into_iter().fold(None, |sum: Option<Batched<'_>>, (x, weight)| {
+            let value = match sum {
                 None => x.value.affine(weight, Some(bias)),
-                Some(sum) => sum + x.value.affine(weight, None),
-            });
-        }
-        Ok(sum.map_or(x, |sum| Batched::new(sum, x.b)))
-    });
-    sum.map(Some)
+                Some(sum) => sum.value + x.value.affine(weight, None),
+            };
+            Some(Batched::new(value, x.b))
+        });
+        Ok(sum)
+    })
 }

@@ -1,13 +1,15 @@
 //! Functions of several expressions, rows of tables, and steps of recurrent layers.
 
 use super::batched::Batched;
-use super::{Known, PyExpression};
+use super::{Known, PyExpression, poison};
 use crate::graph::current;
 use crate::module::{PyCell, PyTable};
+use crate::value::floats;
 use autobatch::ir::Graph;
 use autobatch::ir::graph::{Arg, Value};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyList};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -32,14 +34,10 @@ fn emit(
     f: impl for<'g> FnOnce(&'g Graph, SmallVec<[Value<'g>; 8]>) -> Option<Value<'g>>,
 ) -> PyResult<Option<PyExpression>> {
     let Some(first) = known.first() else { return Ok(None) };
-    let mut is_made = false;
-    let made = first.emit(py, |graph, x| {
+    first.emit_some(py, |graph, _| {
         let values = known.iter().map(|own| Ok(own.get(graph)?.value)).collect::<PyResult<_>>()?;
-        let made = f(graph, values);
-        is_made = made.is_some();
-        Ok(Batched::new(made.unwrap_or(x.value), 1))
-    })?;
-    Ok(is_made.then_some(made))
+        Ok(f(graph, values).map(|value| Batched::new(value, 1)))
+    })
 }
 
 #[pymethods]
@@ -76,22 +74,56 @@ impl PyExpression {
         })?;
         let graph = current()?;
         let key = graph.emit(py, |g| Ok(table.table.lookup(g, row).key()))?;
-        let key = key.ok_or_else(|| crate::error::EmitError::new_err("the value is poison"))?;
-        Ok(Self::made(graph, key, 1))
+        Ok(Self::made(graph, key.ok_or_else(poison)?, 1))
     }
 
-    /// The results of a cell that takes these expressions; `None` if one has a batch.
+    /// A step of recurrent layers, each a cell of an input and its states: the new states of each layer, the output first. `None` if
+    /// an expression has a batch.
     #[staticmethod]
-    fn step_of(py: Python<'_>, cell: &PyCell, items: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Self>>> {
-        let Some(known) = unbatched(items)? else { return Ok(None) };
-        let graph = &known[0].graph;
-        let keys = graph.emit(py, |g| {
-            let args = known.iter().map(|own| Ok(Arg::Value(own.get(g)?.value)));
-            let args = args.collect::<PyResult<SmallVec<[Arg<'_>; 8]>>>()?;
-            let results = g.call_any(cell.cell, args).into_iter().map(Value::key);
-            Ok(results.collect::<SmallVec<[_; 2]>>())
+    fn steps_of<'py>(
+        py: Python<'py>,
+        cells: Vec<PyRef<'py, PyCell>>,
+        x: &Bound<'py, Self>,
+        states: Vec<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let x = Known::of(x)?;
+        let known = states.iter().map(unbatched).collect::<PyResult<Option<Vec<_>>>>()?;
+        let Some(known) = known.filter(|_| x.b == 1) else { return Ok(None) };
+        let steps = x.graph.emit(py, |g| {
+            let mut input = x.get(g)?.vector().value;
+            let steps = cells.iter().zip(&known).map(|(cell, states)| {
+                let mut args = SmallVec::<[Arg<'_>; 4]>::from_iter([Arg::Value(input)]);
+                for state in states {
+                    args.push(Arg::Value(state.get(g)?.value));
+                }
+                let results = g.call_any(cell.cell, args);
+                input = results.first().copied().unwrap_or(input);
+                Ok(results.into_iter().map(Value::key).collect::<SmallVec<[_; 2]>>())
+            });
+            steps.collect::<PyResult<Vec<_>>>()
         })?;
-        let made = keys.into_iter().flatten().map(|key| Self::made(Arc::clone(graph), key, 1));
-        Ok(Some(made.collect()))
+        let made = steps.into_iter().map(|keys| {
+            let made =
+                keys.into_iter().map(|key| Ok(Self::made(Arc::clone(&x.graph), key.ok_or_else(poison)?, 1)));
+            PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)
+        });
+        Ok(Some(PyList::new(py, made.collect::<PyResult<Vec<_>>>()?)?))
+    }
+
+    /// Numbers as an input, in the native layout.
+    #[staticmethod]
+    #[pyo3(signature = (numbers, b = 1))]
+    fn input_of(numbers: &Bound<'_, PyAny>, b: usize) -> PyResult<Self> {
+        let (dims, elements) = if numbers.is_instance_of::<PyFloat>() {
+            (Vec::new(), vec![numbers.extract()?])
+        } else if let Some(elements) = numbers.cast::<PyList>().ok().and_then(|list| list.extract().ok()) {
+            let elements: Vec<f32> = elements;
+            (vec![elements.len()], elements)
+        } else {
+            floats(numbers)?
+        };
+        let graph = current()?;
+        let key = graph.emit(numbers.py(), |g| Ok(g.input_shaped(&dims[..], &elements).key()))?;
+        Ok(Self::made(graph, key.ok_or_else(poison)?, b))
     }
 }
