@@ -200,9 +200,65 @@ def attention(dy, random):
         trainer.update()
 
 
+def crf_scores(dy, random):
+    """A bidirectional LSTM with scores of tags, and a table of transitions, for `crf` and `viterbi`."""
+    words, tags, hidden = 2000, 6, 50
+    pc = dy.ParameterCollection()
+    embed, transitions = pc.add_lookup_parameters((words, 100)), pc.add_lookup_parameters((tags, tags))
+    layers = [dy.LSTMBuilder(1, 100, hidden, pc) for _ in range(2)]
+    out, bias = pc.add_parameters((tags, 2 * hidden)), pc.add_parameters(tags)
+    equal_weights(pc)
+
+    def score(sentence):
+        dy.renew_cg()
+        inputs = [embed[number] for number in sentence]
+        ahead = layers[0].initial_state().transduce(inputs)
+        back = layers[1].initial_state().transduce(reversed(inputs))
+        return [out * dy.concatenate([one, other]) + bias for one, other in zip(ahead, reversed(back))]
+
+    return pc, transitions, tags, sentences(random, 10_000, 10, 30, words), score
+
+
+def crf(dy, random):
+    """A tagger with a CRF whose forward algorithm reads each value that it sums, as nagisa's does."""
+    pc, transitions, tags, drawn, score = crf_scores(dy, random)
+    trainer = dy.SimpleSGDTrainer(pc, 0.05)
+
+    def log_sum_exp(scores):
+        largest = dy.pick(scores, int(np.argmax(scores.npvalue())))
+        return largest + dy.log(dy.sum_elems(dy.exp(scores - dy.concatenate([largest] * tags))))
+
+    for sentence in drawn:
+        observed = score(sentence)
+        sums, gold, last = dy.inputVector([0.0] * tags), dy.scalarInput(0), 0
+        for number, scores in zip(sentence, observed):
+            sums = dy.concatenate([
+                log_sum_exp(sums + transitions[tag] + dy.concatenate([dy.pick(scores, tag)] * tags))
+                for tag in range(tags)
+            ])
+            gold = gold + dy.pick(transitions[number % tags], last) + dy.pick(scores, number % tags)
+            last = number % tags
+        loss = log_sum_exp(sums) - gold
+        yield loss.value()
+        loss.backward()
+        trainer.update()
+
+
+def viterbi(dy, random):
+    """Decodes with the scores of `crf`: each step reads the scores of all paths to each tag."""
+    _, transitions, tags, drawn, score = crf_scores(dy, random)
+    for sentence in drawn:
+        observed = score(sentence)
+        best = dy.inputVector([0.0] * tags)
+        for scores in observed:
+            paths = [best + transitions[tag] for tag in range(tags)]
+            best = dy.concatenate([dy.pick(path, int(np.argmax(path.npvalue()))) for path in paths]) + scores
+        yield float(np.max(best.npvalue()))
+
+
 PROGRAMS = {
     "tagger": tagger, "character_tagger": character_tagger, "treelstm": treelstm, "rnnlm": rnnlm,
-    "rnnlm_batch": rnnlm_batch, "attention": attention,
+    "rnnlm_batch": rnnlm_batch, "attention": attention, "crf": crf, "viterbi": viterbi,
 }
 
 

@@ -207,6 +207,8 @@ class Expression:
         """The elementwise product."""
     def colwise_add(self, other) -> Any:
         """Adds a vector to each column."""
+    def compute_small(self, trainer) -> Any:
+        """Computes the elements, if that takes a few operations. Returns whether they are known."""
     def cos(self) -> Any:
         """The cosine."""
     def dim(self) -> Any:
@@ -862,8 +864,6 @@ class Trainer:
         """Discards the waiting gradients."""
     def evaluate(self, values, ahead=False) -> Any:
         """Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again."""
-    def evaluate_small(self, values) -> Any:
-        """`evaluate` of values that an earlier call computed, or that take a few operations. `None` for others, which are not computed."""
     def exchange(self, other) -> Any:
         """Exchanges the optimiser with its states for another one."""
     def gradient(self, name) -> Any:

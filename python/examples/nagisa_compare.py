@@ -135,7 +135,7 @@ def run(python, action, steps, *options):
 
 def compare(options):
     """Runs both actions under both libraries in turns and prints a table."""
-    print("| nagisa | DyNet, s | drop-in, s | times as fast | results |\n|---|---|---|---|---|")
+    print("| nagisa | DyNet, ms | drop-in, ms | times as fast | results |\n|---|---|---|---|---|")
     for action in ("tag", "fit"):
         seconds, results = {"real": [], "own": []}, {}
         for _ in range(options.rounds):
@@ -150,7 +150,7 @@ def compare(options):
         else:
             worst = max(abs(one - other) / abs(one) for one, other in zip(results["real"], results["own"]))
             title, verdict = "`fit`, one step", f"the largest difference of {len(results['own'])} losses is {worst:.0e}"
-        print(f"| {title} | {real:.3f} | {own:.3f} | {real / own:.2f} | {verdict} |", flush=True)
+        print(f"| {title} | {1e3 * real:,.2f} | {1e3 * own:,.2f} | {real / own:.2f} | {verdict} |", flush=True)
 
 
 def main():

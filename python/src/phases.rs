@@ -5,10 +5,10 @@ use crate::graph::{PyGraph, Shared};
 use crate::optim::PyOptimizer;
 use crate::session::{array, released};
 use crate::train::PyTrainer;
-use crate::value::{PyValue, floats};
+use crate::value::{PyValue, floats, own_value};
 use crate::weights::extents;
 use autobatch::ir::Graph;
-use autobatch::ir::graph::Value;
+use autobatch::ir::graph::{Value, ValueKey};
 use autobatch::{Growing, Row, SetAside};
 use numpy::{PyArray1, PyArrayMethods};
 use parking_lot::Mutex;
@@ -16,7 +16,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// An optimiser with its states that a trainer does not use now.
 #[pyclass(frozen, name = "SetAside", module = "autobatch")]
@@ -48,24 +47,36 @@ fn as_array<'py>(py: Python<'py>, value: Value<'_>, row: &Row) -> PyResult<Bound
 }
 
 impl PyTrainer {
-    /// Passes the incremental execution of the graph of some values to `f`.
+    /// Passes the incremental execution of a graph to `f`.
     fn grow<R>(
         &self,
-        values: &[Py<PyValue>],
-        f: impl for<'g> FnOnce(&mut Growing<'_, 'g>, &[Value<'g>]) -> PyResult<R>,
+        graph: &Shared,
+        f: impl for<'g> FnOnce(&mut Growing<'_, 'g>) -> PyResult<R>,
     ) -> PyResult<R> {
-        let Some(first) = values.first() else {
-            return Err(PyValueError::new_err("name at least one value to compute"));
-        };
-        let shared = Arc::clone(first.get().owner());
         let mut trainer = self.lock()?;
-        shared.read(|graph| {
-            let values = self::values(graph, values)?;
+        graph.read(|graph| {
             let mut suspended = self.suspended.lock();
             let mut growing = trainer.resume(graph, std::mem::take(&mut *suspended));
-            let outcome = f(&mut growing, &values);
+            let outcome = f(&mut growing);
             *suspended = growing.suspend();
             outcome
+        })
+    }
+
+    /// The elements of a value that an earlier call computed, or that takes a few operations. `None` for any other, which is not
+    /// computed.
+    pub(crate) fn small<'py>(
+        &self,
+        py: Python<'py>,
+        graph: &Shared,
+        key: ValueKey,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.grow(graph, |growing| {
+            let value = own_value(growing.graph(), key)?;
+            if growing.computed(value).is_none() {
+                growing.evaluate_small([value]).map_err(raised)?;
+            }
+            growing.computed(value).map(|row| as_array(py, value, row)).transpose()
         })
     }
 }
@@ -86,27 +97,13 @@ impl PyTrainer {
         values: Vec<Py<PyValue>>,
         ahead: bool,
     ) -> PyResult<Bound<'py, PyList>> {
-        self.grow(&values, |growing, values| {
+        let Some(first) = values.first() else { return Ok(PyList::empty(py)) };
+        self.grow(first.get().owner(), |growing| {
+            let values = &self::values(growing.graph(), &values)?;
             let run = released(py, || if ahead { growing.run_ahead(values) } else { growing.run(values) });
             let run = run.map_err(raised)?;
             let arrays = values.iter().map(|&value| as_array(py, value, &run[value]));
             PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
-        })
-    }
-
-    /// `evaluate` of values that an earlier call computed, or that take a few operations. `None` for others, which are not computed.
-    fn evaluate_small<'py>(
-        &self,
-        py: Python<'py>,
-        values: Vec<Py<PyValue>>,
-    ) -> PyResult<Option<Bound<'py, PyList>>> {
-        self.grow(&values, |growing, values| {
-            if !values.iter().all(|&value| growing.computed(value).is_some()) {
-                growing.evaluate_small(values).map_err(raised)?;
-            }
-            let arrays = values.iter().map(|&value| Some(as_array(py, value, growing.computed(value)?)));
-            let arrays = arrays.collect::<Option<PyResult<Vec<_>>>>().transpose()?;
-            arrays.map(|arrays| PyList::new(py, arrays)).transpose()
         })
     }
 

@@ -98,19 +98,21 @@ class Engine:
 
     def compute(self, expressions):
         """Computes what is not computed yet, and keeps the arrays in the expressions."""
-        missing = [expression for expression in expressions if expression.array is None]
-        if not missing:
+        trainer = self.native()
+        unknown = [expression for expression in expressions if expression.array is None]
+        self.computed.extend(unknown)
+        missing = [expression for expression in unknown if not expression.compute_small(trainer)]
+        if missing:
+            self.execute(missing)
+
+    def execute(self, expressions):
+        """Computes expressions with a plan."""
+        line = self.line()
+        if len(expressions) == 1 and self.speculate(expressions[0], line):
             return
-        values = [expression.v for expression in missing]
-        arrays = self.trainer.evaluate_small(values)
-        if arrays is None:
-            line = self.line()
-            if len(missing) == 1 and self.speculate(missing[0], line):
-                return
-            arrays = self.trainer.evaluate(values, self.is_serial(line))
-        for expression, array in zip(missing, arrays):
+        arrays = self.trainer.evaluate([expression.v for expression in expressions], self.is_serial(line))
+        for expression, array in zip(expressions, arrays):
             expression.array = array
-        self.computed.extend(missing)
 
     def is_serial(self, line):
         """Returns whether another read of the same graph that needs a plan followed a read of this line, now or earlier.
@@ -137,7 +139,6 @@ class Engine:
             return False
         loss, _ = self.trainer.backward(expression.v)
         expression.array = loss
-        self.computed.append(expression)
         self.ahead = (expression, line)
         return True
 

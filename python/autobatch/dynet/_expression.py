@@ -25,7 +25,9 @@ class Readable:
     def computed(self):
         """Returns the elements in the native layout."""
         if self.array is None:
-            ENGINE.compute([self])
+            ENGINE.computed.append(self)
+            if not self.compute_small(ENGINE.native()):
+                ENGINE.execute([self])
         return self.array
 
     def tensor_value(self, recalculate=False):
@@ -45,10 +47,10 @@ class Readable:
 
     def value(self, recalculate=False):
         """Returns a number, a list for a vector, or an array."""
-        rank = len(self.extents())
-        if rank == 0 and self.b == 1:
-            return float(self.computed())
-        return self.vec_value() if rank < 2 else self.npvalue()
+        array = np.asarray(self.computed())
+        if array.ndim == 0:
+            return float(array)
+        return array.ravel().tolist() if array.ndim - (self.b > 1) < 2 else self.npvalue()
 
     def forward(self, recalculate=False):
         """Computes the expression."""

@@ -16,6 +16,7 @@ mod several;
 use crate::error::EmitError;
 use crate::graph::Shared;
 use crate::module::PyParam;
+use crate::train::PyTrainer;
 use crate::value::{PyValue, own_value};
 use autobatch::ir::graph::{Value, ValueKey};
 use autobatch::ir::{Graph, Param};
@@ -147,6 +148,15 @@ impl PyExpression {
     #[getter]
     fn v(&self) -> Option<PyValue> {
         self.value.as_ref().map(|(graph, key)| PyValue::new(graph, *key))
+    }
+
+    /// Computes the elements, if that takes a few operations. Returns whether they are known.
+    fn compute_small(slf: &Bound<'_, Self>, trainer: &PyTrainer) -> PyResult<bool> {
+        let known = Known::of(slf)?;
+        let array = trainer.small(slf.py(), &known.graph, known.key)?.map(Bound::unbind);
+        let is_known = array.is_some();
+        slf.borrow_mut().array = array;
+        Ok(is_known)
     }
 
     /// The native shape without the batch.
