@@ -21,7 +21,7 @@ A :class:`Trainer` does the same forward and in reverse, and updates the paramet
     vectors = session.predict([3, (1, (4, 1))], encode)
 """
 
-from . import nn, optim
+from . import data, decode, nn, optim
 from ._autobatch import (
     AutobatchError,
     BusyError,

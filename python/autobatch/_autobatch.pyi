@@ -821,6 +821,9 @@ class Step:
     def gradient_norm(self) -> Any:
         """The norm of all gradients before clipping; None in a skipped step."""
     @property
+    def instances(self) -> Any:
+        """The number of items."""
+    @property
     def loss(self) -> Any:
         """The mean loss of the items."""
     @property
@@ -837,6 +840,9 @@ class Step:
     @property
     def skipped(self) -> Any:
         """Whether the update was skipped, because a loss or a gradient had a NaN or an infinity."""
+    @property
+    def weight(self) -> Any:
+        """The sum of the weights of the items, by which the sum of their losses is divided."""
 
 class Table:
     """A table of a module: `words[3]` is its row at an index, bound or computed."""
@@ -858,6 +864,8 @@ class Trainer:
         ...
     def __repr__(self) -> Any:
         ...
+    def averages(self) -> Any:
+        """The moving averages of the parameters as a dict of arrays, if the optimiser keeps them. They are often better to evaluate."""
     def backward(self, loss, values=Ellipsis) -> Any:
         """Executes a graph forward and in reverse, and adds the gradients of a scalar to the ones waiting for `update`."""
     def discard_gradients(self) -> Any:
@@ -866,8 +874,12 @@ class Trainer:
         """Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again."""
     def exchange(self, other) -> Any:
         """Exchanges the optimiser with its states for another one."""
+    def freeze(self, name) -> Any:
+        """Freezes a parameter, or all parameters of a layer, by name: they keep their values and cost no gradient. The optimiser starts"""
     def gradient(self, name) -> Any:
         """The waiting gradient of a parameter."""
+    def gradients(self, items, loss) -> Any:
+        """The gradients of the mean of the losses that `loss` returns, for each parameter, as a dict of arrays. It draws no noise, and"""
     def graph(self) -> Any:
         """An empty graph for `evaluate` and `backward`. Its nodes name no lines."""
     def import_pytorch(self, state_dict, names=Ellipsis) -> Any:
@@ -877,6 +889,8 @@ class Trainer:
         """The learning rate of the next step."""
     def load(self, path) -> Any:
         """Continues from a checkpoint of the same model and optimiser."""
+    def note(self, name) -> Any:
+        """A text of the checkpoint that `load` read, or of `set_note`."""
     def predict(self, items, emit) -> Any:
         """Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their"""
     def rebind(self, value, elements) -> Any:
@@ -887,20 +901,30 @@ class Trainer:
         """A session with a copy of the current weights."""
     def set_aside(self, optimizer, names) -> Any:
         """An optimiser for some parameters, with fresh states, for `exchange`."""
+    def set_note(self, name, text) -> Any:
+        """Writes a text into the next checkpoints, such as the vocabulary of a model."""
     def set_schedule(self, schedule) -> Any:
         """Replaces the schedule of the learning rate."""
+    def set_watch(self, watch) -> Any:
+        """Looks for the first NaN or infinity of each step: a step that makes one is an error that names the op. It reads every result"""
     def set_weights(self, values) -> Any:
         """Replaces the values of some parameters, given by name as arrays."""
     @property
     def skipped(self) -> Any:
         """The number of steps that were skipped; see `skip_non_finite`."""
-    def step(self, items, loss) -> Any:
-        """Makes one step: calls `loss` for every item, and trains on the mean of the returned losses."""
+    def step(self, items, loss, *, weights=None, together=None) -> Any:
+        """Makes one step: calls `loss` for every item, and trains on the mean of the returned losses. With `weights`, a number for each"""
     def step_graph(self, loss) -> Any:
         """Makes one step on a loss that `loss()` emits as a whole."""
+    def step_tasks(self, items, loss) -> Any:
+        """Makes one step over items whose course depends on computed values: `loss` is an `async` function that may await values, and"""
     @property
     def steps(self) -> Any:
         """The number of steps."""
+    def train_only(self, chosen) -> Any:
+        """Trains the parameters whose names `chosen` accepts, and freezes all others. The optimiser starts anew."""
+    def unfreeze(self, name) -> Any:
+        """Trains a frozen parameter or layer again. The optimiser starts anew."""
     def update(self) -> Any:
         """Updates the parameters with the waiting gradients."""
     def weight(self, name) -> Any:
@@ -1210,6 +1234,9 @@ def append(values, item) -> Any:
 
 def attend(query, keys, values, scale=1.0) -> Any:
     """Dot-product attention of a query over lists of keys and values."""
+
+def batches_of(sizes, batch_size, seed=None) -> Any:
+    """Minibatches of positions: the items `0..len(sizes)`, sorted by their sizes so that those of a minibatch are similar, in random order"""
 
 bool_: Type
 

@@ -15,6 +15,7 @@ mod paused;
 mod phases;
 mod session;
 mod site;
+mod steps;
 mod train;
 mod types;
 mod value;
@@ -37,6 +38,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     optim::register(m)?;
     train::register(m)?;
     phases::register(m)?;
+    steps::register(m)?;
     nn::register(m)?;
     lazy::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -10,7 +10,7 @@ use autobatch::ir::plan::Limits;
 use autobatch::ir::types::{DType, Shape};
 use autobatch::ir::{Graph, Module, Weights};
 use autobatch::planner::schedule::Policy;
-use autobatch::{Row, Session, SessionOptions};
+use autobatch::{Growing, Row, Session, SessionOptions};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
@@ -258,26 +258,10 @@ impl PySession {
         let py = slf.py();
         let graph = new_graph(&slf.get().module, Some(slf));
         let _current = Current::new(&graph);
-        let mut tasks =
-            items.try_iter()?.map(|item| Task::new(&task.call1((item?,))?)).collect::<PyResult<Vec<_>>>()?;
+        let mut tasks = Task::all(items, task)?;
         let mut session = slf.get().lock()?;
-        graph.read(|graph| {
-            let mut growing = session.growing(graph);
-            while go_on(py, graph, &mut tasks)? {
-                let keys: Vec<ValueKey> =
-                    tasks.iter().flat_map(|task| task.awaited.iter().copied()).collect();
-                let values = keys.iter().filter_map(|&key| graph.value(key)).collect::<Vec<_>>();
-                let run = released(py, || growing.run(&values)).map_err(raised)?;
-                for task in &mut tasks {
-                    task.take_answer(py, |key| {
-                        let value =
-                            graph.value(key).ok_or_else(|| BusyError::new_err("the graph was cleared"))?;
-                        array(py, &run[value], value.ty().dtype, value.shape())
-                    })?;
-                }
-            }
-            PyList::new(py, tasks.into_iter().filter_map(|task| task.result))
-        })
+        graph.read(|graph| rounds(py, graph, &mut session.growing(graph), &mut tasks))?;
+        PyList::new(py, tasks.into_iter().filter_map(|task| task.result))
     }
 
     /// The values of all parameters by name, as a dict of arrays.
@@ -367,6 +351,11 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// Calls an `async` function with each item.
+    pub(crate) fn all(items: &Bound<'_, PyAny>, task: &Bound<'_, PyAny>) -> PyResult<Vec<Self>> {
+        items.try_iter()?.map(|item| Self::new(&task.call1((item?,))?)).collect()
+    }
+
     pub(crate) fn new(coroutine: &Bound<'_, PyAny>) -> PyResult<Self> {
         if !coroutine.hasattr("send")? {
             return Err(PyTypeError::new_err(format!(
@@ -417,6 +406,27 @@ impl Task {
         });
         Ok(())
     }
+}
+
+/// Runs tasks to their ends. Each round executes what all of them await.
+pub(crate) fn rounds<'g>(
+    py: Python<'_>,
+    graph: &'g Graph,
+    growing: &mut Growing<'_, 'g>,
+    tasks: &mut [Task],
+) -> PyResult<()> {
+    while go_on(py, graph, tasks)? {
+        let keys: Vec<ValueKey> = tasks.iter().flat_map(|task| task.awaited.iter().copied()).collect();
+        let values = keys.iter().filter_map(|&key| graph.value(key)).collect::<Vec<_>>();
+        let run = released(py, || growing.run(&values)).map_err(raised)?;
+        for task in tasks.iter_mut() {
+            task.take_answer(py, |key| {
+                let value = graph.value(key).ok_or_else(|| BusyError::new_err("the graph was cleared"))?;
+                array(py, &run[value], value.ty().dtype, value.shape())
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs every open task until it awaits values or ends. Returns whether one awaits values.

@@ -1,12 +1,10 @@
 //! `Trainer`: a session with an optimiser.
 
 use crate::error::{BusyError, raised};
-use crate::graph::{Current, Shared};
 use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
-use crate::session::{Emitted, PySession, new_graph, options, released, values_of};
+use crate::session::{Emitted, PySession, new_graph, options, released};
 use crate::weights::{imported, replaced, weights_dict};
-use autobatch::ir::graph::ValueKey;
 use autobatch::ir::{Module, Weights};
 use autobatch::train::Step;
 use autobatch::{SuspendedGrowth, Trainer};
@@ -29,7 +27,7 @@ pub(crate) struct PyTrainer {
 /// The report of a step.
 #[pyclass(frozen, name = "Step", module = "autobatch")]
 pub(crate) struct PyStep {
-    step: Step,
+    pub(crate) step: Step,
 }
 
 #[pymethods]
@@ -50,6 +48,18 @@ impl PyStep {
     #[getter]
     fn losses(&self) -> Vec<f32> {
         self.step.losses.clone()
+    }
+
+    /// The number of items.
+    #[getter]
+    fn instances(&self) -> usize {
+        self.step.instances()
+    }
+
+    /// The sum of the weights of the items, by which the sum of their losses is divided.
+    #[getter]
+    fn weight(&self) -> f64 {
+        self.step.weight
     }
 
     /// The batches of the forward part of the plan, and their lower bound.
@@ -98,16 +108,6 @@ impl PyTrainer {
             BusyError::new_err("another thread uses this trainer; give each thread a trainer of its own")
         })
     }
-
-    /// Makes one step on the losses of an emitted graph.
-    fn step_on(&self, py: Python<'_>, graph: &Arc<Shared>, losses: &[ValueKey]) -> PyResult<PyStep> {
-        let mut trainer = self.lock()?;
-        let step = graph.read(|graph| {
-            let losses: Vec<_> = losses.iter().filter_map(|&key| graph.value(key)).collect();
-            released(py, || trainer.step_graph(graph, losses)).map_err(raised)
-        })?;
-        Ok(PyStep { step })
-    }
 }
 
 #[pymethods]
@@ -141,23 +141,6 @@ impl PyTrainer {
             released(py, || Trainer::with_options(&module, optimizer, weights, options)).map_err(raised)?;
         let trainer = trainer.skip_non_finite(skip_non_finite).update_unused(update_unused);
         Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default() })
-    }
-
-    /// Makes one step: calls `loss` for every item, and trains on the mean of the returned losses.
-    fn step(&self, items: &Bound<'_, PyAny>, loss: &Bound<'_, PyAny>) -> PyResult<PyStep> {
-        let emitted = Emitted::of(new_graph(&self.module, None), items, loss)?;
-        self.step_on(items.py(), &emitted.graph, &emitted.keys)
-    }
-
-    /// Makes one step on a loss that `loss()` emits as a whole.
-    fn step_graph(&self, loss: &Bound<'_, PyAny>) -> PyResult<PyStep> {
-        let graph = new_graph(&self.module, None);
-        let mut losses = Vec::new();
-        {
-            let _current = Current::new(&graph);
-            values_of(&loss.call0()?, &graph, &mut losses)?;
-        }
-        self.step_on(loss.py(), &graph, &losses)
     }
 
     /// Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their

@@ -1,15 +1,14 @@
 //! Steps on graphs that the caller emitted, and gradients without a step.
 
 use super::Trainer;
-use super::minibatch::{self, ItemsLeft, Shares};
-use crate::emit::check_own;
+use super::minibatch::{self, ItemsLeft};
 use crate::error::Result;
 use crate::session::Gradients;
+use crate::train::error::TrainError;
 use crate::train::minibatch::IntoMinibatch;
 use crate::train::report::Step;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::{Graph, Value, ValueKey};
-use std::time::Instant;
+use autobatch_ir::{Graph, Value};
 
 impl Trainer {
     /// Returns the gradients that [`step`](Self::step) would apply to this minibatch, for all parameters, frozen ones
@@ -82,19 +81,14 @@ impl Trainer {
         graph: &'g Graph,
         losses: impl IntoIterator<Item = Value<'g>>,
     ) -> Result<Step> {
-        let start = Instant::now();
         self.check_whole("step_graph")?;
-        graph.check()?;
         let losses: Vec<Value<'g>> = losses.into_iter().collect();
-        losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
-        let losses: Vec<ValueKey> = losses.into_iter().filter_map(Value::key).collect();
-        let shares = Shares::of_mean(losses.len())?;
-        let data = graph.data();
-        self.session.check_module(&data)?;
-        let ready =
-            minibatch::plan(self.session.planning(), &data, self.updater.trained(), &losses, shares, start)?;
-        let executed = self.session.execute(&ready.plan, &data, self.noise());
-        let step = self.executed(&ready, &data, executed);
-        self.finish(step)
+        if losses.is_empty() {
+            return Err(TrainError::Empty.into());
+        }
+        let weight = losses.len() as f64;
+        let mut step = self.begin_step(weight)?;
+        step.part(graph, losses, weight)?;
+        step.finish()
     }
 }

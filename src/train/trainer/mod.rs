@@ -5,10 +5,12 @@ mod finish;
 mod frozen;
 mod graph;
 mod minibatch;
+mod open_step;
 mod pass;
 mod phases;
 mod sharded;
 
+pub use open_step::OpenStep;
 pub use pass::Pass;
 pub use phases::SetAside;
 pub(in crate::train) use sharded::Owned;

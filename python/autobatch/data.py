@@ -1,0 +1,20 @@
+"""Minibatches of items."""
+
+from ._autobatch import batches_of
+
+__all__ = ["batches"]
+
+
+def batches(items, size, *, key=None, seed=None):
+    """Yields minibatches of at most `size` items, each a list.
+
+    With `key`, such as `len`, items of similar size come together. With `seed`, minibatches and items of equal size come in
+    an order that depends on the seed alone; give each epoch a seed of its own.
+
+    >>> list(batches(["a", "bbb", "cc", "d"], 2, key=len))
+    [['a', 'd'], ['cc', 'bbb']]
+    """
+    items = list(items)
+    sizes = [0] * len(items) if key is None else [int(key(item)) for item in items]
+    for positions in batches_of(sizes, size, seed):
+        yield [items[position] for position in positions]
