@@ -116,6 +116,29 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Returns the line of the model that the error is about, where it is about one.
+    #[must_use]
+    pub fn site(&self) -> Option<&Site> {
+        match self {
+            Self::Emit(error) => Some(&error.site),
+            Self::OtherGraph { site, .. } => site.as_ref(),
+            Self::Train(TrainError::Index { site, .. }) => Some(site),
+            Self::Reference(error) => error.place.as_ref().map(|place| &place.site),
+            _ => None,
+        }
+    }
+
+    /// Returns how to fix the model, where the error says so apart from its message.
+    #[must_use]
+    pub fn help(&self) -> Option<&str> {
+        match self {
+            Self::Emit(error) => error.help.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,10 +1,16 @@
 //! The exceptions. Each kind of error of the engine has a class of its own.
 
 use autobatch::Error;
+use autobatch::train::TrainError as Fault;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
-pyo3::create_exception!(autobatch, AutobatchError, PyException, "An error of autobatch.");
+pyo3::create_exception!(
+    autobatch,
+    AutobatchError,
+    PyException,
+    "An error of autobatch. `file` and `line` name the line of the model and `help` the remedy, where the error is about one; otherwise they are None."
+);
 pyo3::create_exception!(autobatch, EmitError, AutobatchError, "A model emitted an invalid op.");
 pyo3::create_exception!(autobatch, PlanError, AutobatchError, "A graph has no plan.");
 pyo3::create_exception!(autobatch, RunError, AutobatchError, "A plan could not be executed.");
@@ -15,8 +21,23 @@ pyo3::create_exception!(autobatch, ClosedError, AutobatchError, "A graph, cell o
 pyo3::create_exception!(autobatch, RecordError, AutobatchError, "An op of torch cannot be recorded.");
 pyo3::create_exception!(autobatch, BusyError, AutobatchError, "Another thread uses the object.");
 
-/// Converts an error of the engine to the exception of its kind.
+/// Converts an error of the engine to the exception of its kind, with the line of the model and the remedy as attributes.
 pub(crate) fn raised(error: Error) -> PyErr {
+    let site = error.site().map(|site| (site.file.clone(), site.line));
+    let help = error.help().map(str::to_owned);
+    let exception = of_kind(error);
+    let named = Python::attach(|py| {
+        let value = exception.value(py);
+        if let Some((file, line)) = site {
+            value.setattr("file", file)?;
+            value.setattr("line", line)?;
+        }
+        help.map_or(Ok(()), |help| value.setattr("help", help))
+    });
+    named.err().unwrap_or(exception)
+}
+
+fn of_kind(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
         Error::Emit(_) | Error::OtherGraph { .. } | Error::OtherModuleGraph { .. } => {
@@ -28,6 +49,8 @@ pub(crate) fn raised(error: Error) -> PyErr {
         | Error::PolicyVariable(_)
         | Error::DumpVariable(_)
         | Error::PolicyFile(_) => PlanError::new_err(text),
+        // A row that a table does not have, also outside of training.
+        Error::Train(Fault::Index { .. }) => RunError::new_err(text),
         Error::Train(_) => TrainError::new_err(text),
         Error::Weights(_) | Error::OtherModule | Error::States(_) => WeightsError::new_err(text),
         Error::Checkpoint(_) | Error::Io { .. } => CheckpointError::new_err(text),
@@ -37,7 +60,11 @@ pub(crate) fn raised(error: Error) -> PyErr {
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
-    m.add("AutobatchError", py.get_type::<AutobatchError>())?;
+    let base = py.get_type::<AutobatchError>();
+    for name in ["file", "line", "help"] {
+        base.setattr(name, py.None())?;
+    }
+    m.add("AutobatchError", base)?;
     m.add("EmitError", py.get_type::<EmitError>())?;
     m.add("PlanError", py.get_type::<PlanError>())?;
     m.add("RunError", py.get_type::<RunError>())?;

@@ -1,6 +1,6 @@
 //! `Graph`: a graph under construction, and the graph that functions such as `ab.input` emit into.
 
-use crate::error::{BusyError, ClosedError, EmitError};
+use crate::error::{BusyError, ClosedError, EmitError, raised};
 use crate::session::PySession;
 use crate::site::Place;
 use crate::value::PyValue;
@@ -83,7 +83,7 @@ impl Shared {
             }
             let emitted = f(graph);
             match graph.take_fault() {
-                Some(fault) => Err(EmitError::new_err(fault.to_string())),
+                Some(fault) => Err(raised(fault.into())),
                 None => emitted,
             }
         })

@@ -57,7 +57,7 @@ impl PyModule_ {
         builder.set_site(Place::current(py).map(|place| place.site()));
         let declared = f(builder);
         match builder.take_fault() {
-            Some(fault) => Err(EmitError::new_err(fault.to_string())),
+            Some(fault) => Err(raised(fault.into())),
             None => declared,
         }
     }

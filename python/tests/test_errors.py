@@ -191,3 +191,26 @@ def test_an_index_out_of_range_at_run_time_names_the_line():
     session = ab.Session(m)
     with pytest.raises(ab.AutobatchError, match=r"index 12 bound at .*test_errors.py:\d+"):
         session.predict([3, 12], lambda word: look(word))
+
+
+def test_exceptions_name_the_line_and_the_remedy_as_attributes(c):
+    with pytest.raises(ab.EmitError) as caught:
+        c.x + ab.input([1.0, 2.0])
+    error = caught.value
+    assert error.file == __file__ and error.line == caught.traceback[-1].lineno + 1
+    assert error.help is None or error.help in str(error)
+    with pytest.raises(ab.EmitError) as caught:
+        ab.indices([1]) + 0.5
+    assert caught.value.help and caught.value.help in str(caught.value)
+    with pytest.raises(ab.CheckpointError) as caught:
+        c.session.load_weights("/nowhere/w")
+    assert (caught.value.file, caught.value.line, caught.value.help) == (None, None, None)
+
+
+def test_a_row_that_a_table_does_not_have_is_no_error_of_training():
+    m, _, table, _ = fresh()
+    session = ab.Session(m)
+    with pytest.raises(ab.RunError, match="10 rows|below 10|0..10") as caught:
+        session.predict([3, 12], lambda word: table[ab.input([float(word)]).cast("u32").reshape(())])
+    assert not isinstance(caught.value, ab.TrainError)
+    assert caught.value.file == __file__
