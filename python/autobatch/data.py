@@ -1,11 +1,18 @@
 """Minibatches of items."""
 
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
+
 from ._autobatch import batches_of
 
 __all__ = ["batches"]
 
+Item = TypeVar("Item")
 
-def batches(items, size, *, key=None, seed=None):
+
+def batches(
+    items: Iterable[Item], size: int, *, key: Callable[[Item], int] | None = None, seed: int | None = None
+) -> Iterator[list[Item]]:
     """Yields minibatches of at most `size` items, each a list.
 
     With `key`, such as `len`, items of similar size come together. With `seed`, minibatches and items of equal size come in

@@ -10,26 +10,32 @@ state is anything: values, tuples of values, or None. Tasks of many inputs execu
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._autobatch import gather
+from ._autobatch import Value, gather
 
 __all__ = ["Found", "beam", "greedy", "sample"]
+
+Next = Callable[[Any, int], tuple[Value, Any]]
+"""The scores of the next symbols and the next state, from a state and its last symbol."""
 
 
 @dataclass(frozen=True)
 class Found:
     """A sequence without its start and end, and the sum of the log-probabilities of its symbols and its end."""
 
-    symbols: list
+    symbols: list[int]
     score: float
     ended: bool
     """Whether the sequence reached its end within the limit."""
 
 
-def _log_softmax(scores):
+def _log_softmax(scores: NDArray[Any]) -> NDArray[np.float64]:
     scores = np.asarray(scores, dtype=np.float64).ravel()
     largest = scores.max()
     if math.isnan(largest):
@@ -37,15 +43,18 @@ def _log_softmax(scores):
     if largest == -math.inf:
         raise ValueError("all next symbols are masked with minus infinity, so there is no next symbol")
     shifted = scores - largest
-    return shifted - math.log(np.exp(shifted).sum())
+    return np.asarray(shifted - math.log(np.exp(shifted).sum()))
 
 
-async def greedy(step, state, *, start, end, limit=100):
+async def greedy(step: Next, state: Any, *, start: int, end: int, limit: int = 100) -> Found:
     """Returns the `Found` sequence that takes the most probable symbol at each step, at most `limit` symbols."""
     return await _path(step, state, start, end, limit, lambda scores: int(np.argmax(scores)))
 
 
-async def sample(step, state, *, start, end, random, temperature=1.0, top_k=None, limit=100):
+async def sample(
+    step: Next, state: Any, *, start: int, end: int, random: np.random.Generator, temperature: float = 1.0,
+    top_k: int | None = None, limit: int = 100,
+) -> Found:
     """Returns a `Found` sequence whose symbols a numpy generator draws.
 
     A temperature below 1 prefers probable symbols, and `top_k` allows only that many of them.
@@ -53,7 +62,7 @@ async def sample(step, state, *, start, end, random, temperature=1.0, top_k=None
     if not temperature > 0:
         raise ValueError(f"a temperature is a positive number, found {temperature}; greedy() takes the most probable symbol")
 
-    def choose(scores):
+    def choose(scores: NDArray[Any]) -> int:
         scores = np.asarray(scores, dtype=np.float64).ravel() / temperature
         if top_k is not None and top_k < len(scores):
             scores = np.where(scores < np.sort(scores)[-top_k], -math.inf, scores)
@@ -63,8 +72,11 @@ async def sample(step, state, *, start, end, random, temperature=1.0, top_k=None
     return await _path(step, state, start, end, limit, choose)
 
 
-async def _path(step, state, start, end, limit, choose):
-    symbols, total, symbol = [], 0.0, start
+async def _path(
+    step: Next, state: Any, start: int, end: int, limit: int, choose: Callable[[NDArray[Any]], int]
+) -> Found:
+    symbols: list[int] = []
+    total, symbol = 0.0, start
     for _ in range(limit):
         scores, state = step(state, symbol)
         numbers = await scores
@@ -77,7 +89,9 @@ async def _path(step, state, start, end, limit, choose):
     return Found(symbols, total, False)
 
 
-async def beam(step, state, *, start, end, width=4, limit=100, length_penalty=0.0):
+async def beam(
+    step: Next, state: Any, *, start: int, end: int, width: int = 4, limit: int = 100, length_penalty: float = 0.0
+) -> list[Found]:
     """Returns the `Found` sequences of a beam search, the best first, at most `width` of them.
 
     Sequences are compared by their scores divided by `length ** length_penalty`; the length counts the end. Sequences that
@@ -85,8 +99,12 @@ async def beam(step, state, *, start, end, width=4, limit=100, length_penalty=0.
     """
     if width < 1:
         raise ValueError(f"a beam has a width of at least 1, found {width}")
-    ranked = lambda found: found.score / max(len(found.symbols) + found.ended, 1) ** length_penalty
-    open_, ended = [(0.0, [], state, start)], []
+
+    def ranked(found: Found) -> float:
+        return float(found.score / max(len(found.symbols) + found.ended, 1) ** length_penalty)
+
+    open_: list[tuple[float, list[int], Any, int]] = [(0.0, [], state, start)]
+    ended: list[Found] = []
     for _ in range(limit):
         stepped = [step(state, symbol) for _, _, state, symbol in open_]
         known = [_log_softmax(scores) for scores in await gather(*[scores for scores, _ in stepped])]

@@ -31,4 +31,9 @@ from ._autobatch import (
     TreeRNN,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [
+    "AdditiveAttention", "BiGRU", "BiLSTM", "BiRNN", "CRF", "ChildSumTreeLSTM", "Embedding", "Experts", "GRU",
+    "GatedGraph", "GatedSum", "GraphAttention", "LSTM", "LayerNorm", "Linear", "MLP", "MultiHeadAttention",
+    "Positions", "RMSNorm", "RNN", "Sample", "SampledSoftmax", "TransformerDecoder", "TransformerEncoder",
+    "TransformerEncoderLayer", "TreeGRU", "TreeLSTM", "TreeRNN",
+]

@@ -18,4 +18,7 @@ from ._autobatch import (
     Sgd,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_")]
+__all__ = [
+    "Adadelta", "Adagrad", "Adam", "AdamW", "AmsGrad", "Momentum", "Nesterov", "Optimizer", "RmsProp", "Schedule",
+    "Sgd",
+]

@@ -290,3 +290,34 @@ def test_arrays_that_lie_column_by_column_keep_their_elements():
     assert np.array_equal(session.weights["w"], 2 * rows)
     session.follow_weights({"w": 3 * columns})
     assert np.array_equal(session.weights["w"], 3 * rows)
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 3, 4), (2, 3, 2, 2), (1, 3), (3, 1)])
+def test_reductions_along_an_axis_agree_with_numpy(shape):
+    numbers = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    session = ab.Session(ab.Module("m"))
+    with session.graph():
+        x = ab.input(numbers)
+        for axis in range(-len(shape), len(shape)):
+            for name in ("sum", "mean", "max", "min"):
+                found = session.run(getattr(x, name)(axis))[0]
+                expected = getattr(numbers, name)(axis=axis)
+                assert found.shape == expected.shape
+                np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, err_msg=f"{name}({axis})")
+        for axis in (len(shape), -len(shape) - 1):
+            with pytest.raises(IndexError, match=f"no axis {axis}"):
+                x.sum(axis)
+
+
+def test_operators_of_python_are_ops_and_never_identities():
+    session = ab.Session(ab.Module("m"))
+    with session.graph():
+        x, y = ab.input([1.0, 2.0, 3.0]), ab.input([1.0, 5.0, 3.0])
+        found = session.run(x == y, x != y, x == 2.0, 2.0**x, x**2.0, x[-1], x < y)
+        numbers = [[True, False, True], [False, True, False], [False, True, False], [2, 4, 8], [1, 4, 9], 3, [False, True, False]]
+        for one, other in zip(found, numbers):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        assert (x == None) is False and (x != "x") is True  # noqa: E711
+        assert {x: 1}[x] == 1
+        with pytest.raises(TypeError, match="not computed yet"):
+            y in [x]

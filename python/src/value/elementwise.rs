@@ -1,6 +1,8 @@
 //! Methods of ops without attributes.
 
 use super::PyValue;
+use autobatch::ir::graph::Value;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 macro_rules! unary {
@@ -67,16 +69,8 @@ unary! {
     max_rows,
     /// The smallest element of each row.
     min_rows,
-    /// The smallest element.
-    min,
     /// The matrix with its axes swapped.
     t,
-    /// The sum of all elements; of a list, the elementwise sum of its values.
-    sum,
-    /// The mean of all elements; of a list, the elementwise mean of its values.
-    mean,
-    /// The largest element; of a list, the elementwise maximum of its values.
-    max,
     /// Declares that every batch that reads this value reads it in all its rows.
     shared,
     /// Makes the node of this value a batch of its own.
@@ -105,4 +99,68 @@ binary! {
     equal => equal,
     /// Whether different, element by element.
     not_equal => not_equal,
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident, $rows:ident;)*) => {
+        #[pymethods]
+        impl PyValue {
+            $($(#[$doc])*
+            #[pyo3(signature = (axis = None))]
+            fn $name(&self, py: Python<'_>, axis: Option<i64>) -> PyResult<Self> {
+                match axis {
+                    None => self.apply(py, |x| x.$name()),
+                    Some(axis) => self.along(py, axis, |x| x.$rows()),
+                }
+            })*
+        }
+    };
+}
+
+reductions! {
+    /// The sum of all elements, or along an axis; of a list, the elementwise sum of its values.
+    sum, sum_rows;
+    /// The mean of all elements, or along an axis; of a list, the elementwise mean of its values.
+    mean, mean_rows;
+    /// The largest element, or those along an axis; of a list, the elementwise maximum of its values.
+    max, max_rows;
+    /// The smallest element, or those along an axis.
+    min, min_rows;
+}
+
+impl PyValue {
+    /// Reduces an axis, counted from the end if it is negative.
+    fn along(
+        &self,
+        py: Python<'_>,
+        axis: i64,
+        rows: impl for<'g> FnOnce(Value<'g>) -> Value<'g>,
+    ) -> PyResult<Self> {
+        let ty = self.owner().read(|graph| Ok(self.get(graph)?.ty()))?;
+        let rank = ty.shape.rank();
+        let from_start = if axis < 0 { axis + rank as i64 } else { axis };
+        let place = usize::try_from(from_start).ok().filter(|&place| place < rank && !ty.is_list);
+        let Some(place) = place else {
+            return Err(PyIndexError::new_err(format!("there is no axis {axis}: the value is {ty}")));
+        };
+        let dims = ty.shape.dims();
+        self.apply(py, |x| {
+            if place + 1 == rank {
+                return rows(x);
+            }
+            // The axis becomes the innermost one: outer axes are rows of matrices, which are transposed one by one.
+            let sizes = |dims: &[u32]| dims.iter().map(|&extent| extent as usize).collect::<Vec<_>>();
+            let [outer, extent, inner] = [&dims[..place], &dims[place..=place], &dims[place + 1..]]
+                .map(|dims| dims.iter().product::<u32>() as usize);
+            let kept = sizes(&[&dims[..place], &dims[place + 1..]].concat());
+            let transposed = match outer {
+                1 => x.reshape([extent, inner]).t(),
+                _ => {
+                    let each = x.reshape([outer, extent, inner]);
+                    x.graph().stack((0..outer).map(|row| each.pick(row as u32).t()).collect::<Vec<_>>())
+                }
+            };
+            rows(transposed).reshape(&kept[..])
+        })
+    }
 }

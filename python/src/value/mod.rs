@@ -21,7 +21,7 @@ pub(crate) use operands::{Index, floats, row_major};
 use operands::{Operand, operand};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PySlice, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyNotImplemented, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// A value of a graph. Operators and methods emit; nothing is computed before the session runs.
@@ -147,6 +147,20 @@ impl PyValue {
 
     fn __pow__(&self, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         self.with(other, |a, b| a.pow(b), |a, b| a.pow(b))
+    }
+
+    fn __rpow__(&self, base: f32, _modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
+        self.apply(py, |x| x.graph().fill([0_usize; 0], base).pow(x))
+    }
+
+    /// Whether equal, element by element. A value is not equal to what is no operand, such as None.
+    fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.compared(other, |a, b| a.equal(b), |a, b| a.equal(b))
+    }
+
+    /// Whether different, element by element.
+    fn __ne__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.compared(other, |a, b| a.not_equal(b), |a, b| a.not_equal(b))
     }
 
     fn __lt__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
@@ -388,6 +402,19 @@ impl PyValue {
 }
 
 impl PyValue {
+    /// Compares with an operand. For anything else Python compares identities.
+    fn compared<'py>(
+        &self,
+        other: &Bound<'py, PyAny>,
+        f: impl for<'g> FnOnce(Value<'g>, Value<'g>) -> Value<'g>,
+        number: impl for<'g> FnOnce(Value<'g>, f32) -> Value<'g>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match operand(other) {
+            Ok(_) => Ok(Bound::new(other.py(), self.with(other, f, number)?)?.into_any()),
+            Err(_) => Ok(PyNotImplemented::get(other.py()).to_owned().into_any()),
+        }
+    }
+
     fn indexed(
         &self,
         index: &Bound<'_, PyAny>,
