@@ -4,7 +4,7 @@
 //! Files are written in place: a killed process leaves a cut file, which loading refuses, and no temporary one.
 
 use crate::error::{Error, Result};
-use autobatch_ir::graph::{GraphData, Output, OutputKind};
+use autobatch_ir::graph::{GraphData, OutputKind};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{OutputKey, Plan};
 use autobatch_ir::types::{DType, Type};
@@ -152,17 +152,12 @@ pub(crate) fn losses(request: &Request<'_>) -> Vec<ValueId> {
 /// losses become losses.
 fn with_outputs(graph: &GraphData, wanted: &[ValueId], losses: &[ValueId]) -> GraphData {
     let losses: BTreeSet<ValueId> = losses.iter().copied().collect();
-    let mut graph = graph.clone();
-    let mut seen: BTreeSet<String> = graph.outputs.iter().map(|output| output.name.clone()).collect();
-    for &value in wanted {
-        let is_loss = losses.contains(&value) && graph.type_of(value) == Type::scalar(DType::F32);
-        let kind = if is_loss { OutputKind::Loss } else { OutputKind::Value };
-        let name = value.to_string();
-        if seen.insert(name.clone()) {
-            graph.outputs.push(Output { name, value, kind });
-        }
-    }
-    graph
+    let is_loss =
+        |value: &ValueId| losses.contains(value) && graph.type_of(*value) == Type::scalar(DType::F32);
+    let kind = |value: &ValueId| if is_loss(value) { OutputKind::Loss } else { OutputKind::Value };
+    let mut named = graph.clone();
+    named.add_outputs(wanted.iter().map(|value| (*value, kind(value))));
+    named
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ from ._autobatch import (
     Module,
     Param,
     Paused,
+    Plan,
     PlanError,
     RecordError,
     RunError,
@@ -75,7 +76,7 @@ from ._autobatch import Init as init
 
 __all__ = [
     "AutobatchError", "BusyError", "Cell", "CheckpointError", "ClosedError", "EmitError", "Graph", "Module", "Param",
-    "Paused", "PlanError", "RecordError", "RunError", "Session", "Step", "Table", "TrainError", "Trainer", "Type",
+    "Paused", "Plan", "PlanError", "RecordError", "RunError", "Session", "Step", "Table", "TrainError", "Trainer", "Type",
     "Value", "WeightsError", "affine", "affine_sum", "append", "attend", "bool_", "concat", "data", "decode",
     "devices", "f32", "fill", "gather", "graph_attend", "i32", "index", "indices", "init", "input", "list", "list_of",
     "log_softmax_of", "nn", "one_hot", "optim", "softmax_sum", "stack", "total", "u32", "weighted_sum", "zeros",

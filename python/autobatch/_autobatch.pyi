@@ -351,10 +351,14 @@ class Graph:
         ...
     def __repr__(self) -> str:
         ...
+    def _repr_html_(self) -> str:
+        """The plan of the graph with a picture, for notebooks."""
     def instance(self, key: int) -> None:
         """Begins an instance. The key selects its dropout noise and appears in messages."""
     def output(self, name: str, value: Value) -> None:
         """Makes a value an output with a name."""
+    def plan(self, *values: Value, policy: str | None = None) -> Plan:
+        """The plan of values of this graph; without any, of those that no node reads. Nothing is executed."""
     @property
     def session(self) -> Session | None:
         """The session that executes the graph."""
@@ -675,6 +679,37 @@ class Paused:
     def __repr__(self) -> str:
         ...
 
+class Plan:
+    """The plan of a graph, as the model emitted it: batches, and the rows that they read and write."""
+    def __repr__(self) -> str:
+        ...
+    def _repr_html_(self) -> str:
+        """The summary with a picture, for notebooks."""
+    @property
+    def batches(self) -> int:
+        """The number of batches."""
+    @property
+    def bound(self) -> int:
+        """A lower bound: no schedule of the graph has fewer batches."""
+    def explain(self, a: Value | str, b: Value | str) -> str:
+        """Why two values share a batch, or why they do not. A value is one of the graph, or its name such as `"%12"`."""
+    def inspect(self, path: Path = ...) -> PathLike[str]:
+        """Writes a page that shows the plan step by step in any browser, without a network. Returns its path."""
+    @property
+    def nodes(self) -> int:
+        """The number of nodes of the graph."""
+    def policies(self) -> dict[str, int]:
+        """The number of batches that each policy makes of the same graph, as a dict."""
+    @property
+    def policy(self) -> str:
+        """The policy that chose the batches."""
+    def save(self, path: Path) -> None:
+        """Writes the plan for the command line: `autobatch explain PATH`."""
+    def save_graph(self, path: Path) -> None:
+        """Writes the graph for the command line: `autobatch plan PATH`."""
+    def text(self) -> str:
+        """The plan in words, a line for each step."""
+
 class PlanError(AutobatchError):
     """A graph has no plan."""
 
@@ -819,6 +854,8 @@ class Session:
         """The text of the plan of the last run; `None` before the first run."""
     def load_weights(self, path: Path) -> None:
         """Reads all parameters from a safetensors file."""
+    def plan(self, items: Iterable[Item], emit: Callable[[Item], Emitted], *, policy: str | None = None) -> Plan:
+        """Calls `emit` for every item, and returns the plan that executes all values together. Nothing is executed."""
     def predict(self, items: Iterable[Item], emit: Callable[[Item], Emitted]) -> List[Any]:
         """Calls `emit` for every item, executes all values together, and returns their arrays in the order of the items:"""
     def run(self, *values: Value) -> List[Array]:

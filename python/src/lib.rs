@@ -13,9 +13,11 @@ mod nn;
 mod optim;
 mod paused;
 mod phases;
+mod plan;
 mod session;
 mod site;
 mod steps;
+mod tasks;
 mod train;
 mod types;
 mod value;
@@ -39,6 +41,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     train::register(m)?;
     phases::register(m)?;
     steps::register(m)?;
+    plan::register(m)?;
     nn::register(m)?;
     lazy::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -2,7 +2,8 @@
 
 use crate::error::raised;
 use crate::graph::{Current, Shared};
-use crate::session::{Emitted, Task, new_graph, released, rounds, values_of};
+use crate::session::{Emitted, new_graph, released, values_of};
+use crate::tasks::{Task, rounds};
 use crate::train::{PyStep, PyTrainer};
 use crate::weights::{extents, weights_dict};
 use autobatch::ir::graph::{Value, ValueKey};

@@ -12,7 +12,7 @@ ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 EQUALITY = ("__eq__", "__ne__")
 PLAIN = {
     "__bool__": "bool", "__eq__": "bool", "__exit__": "None", "__hash__": "int", "__len__": "int", "__ne__": "bool",
-    "__repr__": "str", "__enter__": "Graph",
+    "__repr__": "str", "_repr_html_": "str", "__enter__": "Graph",
 }
 """The results of special methods."""
 

@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::executor::AnyExecutor;
 use crate::row::Row;
 use crate::train::explained;
-use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -166,7 +165,7 @@ impl<'g> Growing<'_, 'g> {
     pub fn run_ahead(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let mut wanted = wanted(self.graph, values)?;
-        let others: Vec<_> = unread(&self.graph.data(), &wanted).collect();
+        let others: Vec<_> = self.graph.data().unread(&wanted).collect();
         wanted.extend(others);
         self.run_ids(&wanted)
     }
@@ -312,18 +311,6 @@ impl<'g> Growing<'_, 'g> {
 fn row<'a>(growth: &Growth, plan: &Plan, executor: &'a AnyExecutor, value: ValueId) -> Option<&'a [f32]> {
     let (field, row) = growth.place(value)?;
     executor.row(plan, field, row)
-}
-
-/// Returns the values that no node reads and that are not wanted yet, without lists.
-fn unread(data: &GraphData, wanted: &[ValueId]) -> impl Iterator<Item = ValueId> {
-    let arena = &data.arena;
-    let mut read = vec![false; arena.values()];
-    for id in arena.ids().flat_map(|node| arena.operands(node)).filter_map(|operand| operand.as_value()) {
-        read[id.index()] = true;
-    }
-    wanted.iter().for_each(|id| read[id.index()] = true);
-    let ids = (0..read.len()).map(ValueId::new);
-    ids.filter(move |&id| !read[id.index()] && !data.type_of(id).is_list)
 }
 
 /// Returns the ids of values of one graph.

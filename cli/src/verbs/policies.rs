@@ -7,7 +7,7 @@ use crate::files::{load_graph, one_standard_input};
 use crate::planning::{self, PlanOptions, Planned};
 use autobatch::train::Bar;
 use autobatch_inspector::text::{byte_size, count, mean_and_deviation, table};
-use autobatch_planner::schedule::{Mean, Policy, StopReason};
+use autobatch_planner::schedule::{Policy, StopReason};
 use serde::Serialize;
 use serde_json::json;
 use std::cmp::Reverse;
@@ -78,7 +78,7 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
     one_standard_input(&args.graphs)?;
     let graphs =
         args.graphs.iter().map(|path| Ok((path, load_graph(path)?))).collect::<Result<Vec<_>, Failure>>()?;
-    let standard = [Policy::None, Policy::Depth, Policy::Agenda(Mean::All), Policy::Ratio, Policy::Beam(8)];
+    let standard = Policy::standard();
     let largest = graphs.iter().map(|(_, graph)| graph.arena.len()).max().unwrap_or(0);
     // The time of a beam search grows faster than the graph, so a large graph is searched on request only.
     let is_searched = |policy: &Policy| largest <= MAX_SEARCHED || !matches!(policy, Policy::Beam(_));

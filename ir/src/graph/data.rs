@@ -224,6 +224,29 @@ impl GraphData {
         if keys().is_sorted_by(|a, b| a < b) { keys().count() } else { keys().collect::<BTreeSet<_>>().len() }
     }
 
+    /// The values that no node reads and that are not among some others, without lists.
+    pub fn unread(&self, others: &[ValueId]) -> impl Iterator<Item = ValueId> + use<'_> {
+        let arena = &self.arena;
+        let mut read = vec![false; arena.values()];
+        let operands = arena.ids().flat_map(|node| arena.operands(node));
+        for id in operands.filter_map(|operand| operand.as_value()).chain(others.iter().copied()) {
+            read[id.index()] = true;
+        }
+        let ids = (0..read.len()).map(ValueId::new);
+        ids.filter(move |&id| !read[id.index()] && !self.type_of(id).is_list)
+    }
+
+    /// Makes values outputs, named as plans name them, such as `%12`. A name that is taken stays as it is.
+    pub fn add_outputs(&mut self, values: impl IntoIterator<Item = (ValueId, OutputKind)>) {
+        let mut seen: BTreeSet<String> = self.outputs.iter().map(|output| output.name.clone()).collect();
+        for (value, kind) in values {
+            let name = value.to_string();
+            if seen.insert(name.clone()) {
+                self.outputs.push(Output { name, value, kind });
+            }
+        }
+    }
+
     /// The keys of the cuts before the first cut with this key.
     pub(crate) fn keys_before(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
         self.cuts.iter().filter_map(|cut| cut.key).take_while(move |&other| other != key)

@@ -39,6 +39,12 @@ impl Policy {
     pub const SPELLINGS: [&'static str; 8] =
         ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:8", "fsm:FILE", "auto"];
 
+    /// The policies that need no file, from the simplest on, for comparisons with [`Auto`](Self::Auto).
+    #[must_use]
+    pub fn standard() -> [Self; 5] {
+        [Self::None, Self::Depth, Self::Agenda(Mean::All), Self::Ratio, Self::Beam(8)]
+    }
+
     /// Makes the policy. Reads the table of `fsm`, and for `auto` the cost table of `AUTOBATCH_COSTS` if that is set.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The picture of a flush, for notebooks.
 
+use crate::plan::MAX_DRAWN;
 use autobatch::ir::Graph;
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::plan::Mode;
@@ -7,13 +8,10 @@ use autobatch::planner::Planner;
 use autobatch::planner::Request;
 use autobatch::planner::passes::Selection;
 
-/// The nodes of the largest graph that is drawn. Browsers are slow with larger pictures.
-pub(super) const MAX_NODES: usize = 3000;
-
 /// Draws the forward pass of a graph with its batches, as SVG. `None` if it is too large or has no plan.
 pub(super) fn picture(graph: &Graph, wanted: &[ValueKey]) -> Option<String> {
     let data = graph.data();
-    if data.arena.len() > MAX_NODES {
+    if data.arena.len() > MAX_DRAWN {
         return None;
     }
     let wanted: Vec<_> = wanted.iter().filter_map(|&key| graph.value(key)?.id()).collect();
