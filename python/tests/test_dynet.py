@@ -41,8 +41,8 @@ def exists(name):
 def test_every_missing_name_has_a_reason():
     functions = [name for name in names() if "." not in name and not exists(name)]
     assert sorted(functions) == sorted(MISSING)
-    with pytest.raises(NotImplementedError, match="no circ_conv: no convolution"):
-        dy.circ_conv(None, None)
+    with pytest.raises(NotImplementedError, match="no logdet: no determinant"):
+        dy.logdet(None)
 
 
 def test_ninety_percent_of_all_names_exist():
@@ -460,3 +460,40 @@ def test_frozen_collections_and_empty_parameters_do_nothing():
     dy.SimpleSGDTrainer(pc).update()
     assert parameter.as_array().tolist() == [1.0, 1.0]
     assert vector().tensor_value().argmax().as_numpy() == 3
+
+
+def test_compositions_agree_with_numpy():
+    random = np.random.default_rng(0)
+    tensor, vector, other = random.normal(size=(2, 3, 4)), random.normal(size=4), random.normal(size=3)
+    dy.renew_cg()
+    found = dy.contract3d_1d_bias(dy.inputTensor(tensor), dy.inputVector(vector), dy.inputTensor(np.ones((2, 3))))
+    np.testing.assert_allclose(found.npvalue(), tensor @ vector + 1, atol=1e-5)
+    found = dy.contract3d_1d_1d_bias(dy.inputTensor(tensor), dy.inputVector(vector), dy.inputVector(other), dy.inputVector([1.0, 2.0]))
+    np.testing.assert_allclose(found.npvalue(), tensor @ vector @ other + [1, 2], atol=1e-5)
+    numbers = np.array([-2.5, -2.0, -0.2, 0.0, 0.5, 1.49, 3e9, -1e30], dtype=np.float32)
+    x = dy.inputVector(numbers)
+    for function, expected in ((dy.floor, np.floor), (dy.ceil, np.ceil)):
+        np.testing.assert_array_equal(function(x).npvalue(), expected(numbers))
+    np.testing.assert_array_equal(dy.round(x).npvalue()[:6], [-3, -2, 0, 0, 1, 1])
+    far = np.array([1e-3, 1.0, 50.0, -1e6], dtype=np.float32)
+    np.testing.assert_allclose(dy.atan(dy.inputVector(far)).npvalue(), np.arctan(far), atol=1e-6)
+    batch = dy.sparsemax(dy.inputTensor(random.normal(size=(5, 3)), batched=True)).npvalue()
+    np.testing.assert_allclose(batch.sum(0), 1, atol=1e-6)
+    for wrong in (lambda: dy.fold_rows(x, 3), lambda: dy.round(x, "other"), lambda: dy.argmax(dy.inputTensor(tensor[0]))):
+        with pytest.raises(ValueError):
+            wrong()
+
+
+def test_a_learning_rate_of_zero_changes_nothing():
+    pc, w, table, _ = model()
+    trainer = dy.SimpleSGDTrainer(pc, 0.0)
+    before = w.as_array()
+    dy.renew_cg()
+    dy.sum_elems(w * table[0]).backward()
+    trainer.update()
+    assert np.array_equal(w.as_array(), before)
+    trainer.learning_rate = 0.5
+    dy.renew_cg()
+    dy.sum_elems(w * table[0]).backward()
+    trainer.update()
+    assert not np.array_equal(w.as_array(), before)

@@ -2,7 +2,7 @@
 
 from . import _functions as f
 from ._engine import ENGINE
-from ._layers import CoupledLSTMLayer, GRULayer, Layer, SimpleRNNLayer, VanillaLSTMLayer
+from ._layers import CoupledLSTMLayer, FastLSTMLayer, GRULayer, Layer, SimpleRNNLayer, VanillaLSTMLayer
 from ._states import RNNState, StackedRNNState
 from .config import Defaults
 
@@ -141,6 +141,13 @@ class CoupledLSTMBuilder(RNNBuilder):
 
     layer = CoupledLSTMLayer
     path = "lstm-builder"
+
+
+class FastLSTMBuilder(RNNBuilder):
+    """The LSTM with coupled gates, whose peepholes DyNet declares and does not use."""
+
+    layer = FastLSTMLayer
+    path = "fast-lstm-builder"
 
 
 class GRUBuilder(RNNBuilder):

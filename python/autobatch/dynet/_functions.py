@@ -1,5 +1,6 @@
 """All functions that make expressions from expressions, by their names in DyNet."""
 
+from ._compositions import *  # noqa: F403
 from ._convolution import *  # noqa: F403
 from ._elements import *  # noqa: F403
 from ._inputs import *  # noqa: F403

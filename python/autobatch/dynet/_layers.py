@@ -94,6 +94,20 @@ class CoupledLSTMLayer(Layer):
         return o * c.tanh(), c
 
 
+class FastLSTMLayer(CoupledLSTMLayer):
+    """The LSTM whose forget gate is one minus the input gate. DyNet declares diagonal peepholes for it, and does not use them."""
+
+    def declare(self, collection):
+        add, width = collection.add_parameters, self.width
+        gate = lambda: [add((width, self.input)), add((width, width)), add((width, 1)), add((width,), 0)]
+        return [*gate(), *gate(), add((width, self.input)), add((width, width)), add((width,), 0)]
+
+    def step(self, affine, x, h, c):
+        i = affine(3, (0, x), (1, h)).sigmoid()
+        c = (1.0 - i) * c + i * affine(10, (8, x), (9, h)).tanh()
+        return affine(7, (4, x), (5, h)).sigmoid() * c.tanh(), c
+
+
 class GRULayer(Layer):
     """The gated recurrent unit."""
 

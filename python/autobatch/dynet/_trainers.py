@@ -12,7 +12,9 @@ class Trainer:
 
     def __init__(self, m, learning_rate):
         self.collection = m
-        self.base_rate = self.learning_rate = float(learning_rate)
+        self.learning_rate = float(learning_rate)
+        # A native optimiser has a positive rate. The factor of the schedule makes it zero.
+        self.base_rate = self.learning_rate or 1.0
         self.threshold, self.sparse, self.updates = 5.0, True, 0
         self.reset()
 
