@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+import native_page
 import stubs
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -28,3 +29,9 @@ def test_mypy_accepts_the_package_and_a_typed_program():
     command = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", *without_torch, *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_guide_lists_every_function_of_the_native_interface():
+    page = ROOT.parent / "docs" / "src" / "native-python.md"
+    remedy = "run: python python/tests/native_page.py > docs/src/native-python.md"
+    assert page.read_text() == native_page.page(), remedy
