@@ -83,6 +83,11 @@ impl Dump {
         Ok(Self { folder: Some(folder).filter(|folder| !folder.as_os_str().is_empty()), limit })
     }
 
+    /// Whether plans are to be written.
+    pub(crate) fn is_on(&self) -> bool {
+        self.folder.is_some()
+    }
+
     /// Writes a graph before planning. A growing graph keeps its name and is written again. Without a
     /// folder, and beyond the limit, there is no name.
     pub(crate) fn graph(

@@ -187,7 +187,7 @@ impl<'g> Growing<'_, 'g> {
     }
 
     /// Evaluates values op by op for [`computed`](Self::computed), without a plan, if that takes a few thousand operations at most.
-    /// Returns false if it takes more, and then computes nothing. A program that reads one small value after the other, and decides by
+    /// Returns false if it takes more, on a GPU, and where `AUTOBATCH_DUMP` asks for plans, and then computes nothing. A program that reads one small value after the other, and decides by
     /// each what it emits next, so waits for microseconds.
     ///
     /// ```
@@ -218,7 +218,7 @@ impl<'g> Growing<'_, 'g> {
         self.graph.check()?;
         let wanted = wanted(self.graph, values)?;
         let Self { session, growth, plan, on_demand, .. } = self;
-        if session.executor.is_elsewhere() {
+        if session.executor.is_elsewhere() || session.planning.dumps() {
             return Ok(false);
         }
         let data = self.graph.data();

@@ -72,6 +72,11 @@ impl Planning {
         self.passes.is_some()
     }
 
+    /// Whether the environment asks for plans.
+    pub(super) fn dumps(&self) -> bool {
+        self.dump.is_on()
+    }
+
     /// Returns the order of the rows.
     pub(crate) fn rows(&self) -> RowOrder {
         self.rows
