@@ -57,8 +57,13 @@ impl OnDemand {
         given: &Given<'_>,
         limit: u64,
     ) -> Result<bool, RunError> {
+        let Some(Needed { nodes, known }) = self.needed(graph, wanted, given, limit) else {
+            return Ok(false);
+        };
         self.slots.resize(graph.arena.values(), None);
-        let Some(nodes) = self.needed(graph, wanted, given, limit) else { return Ok(false) };
+        for (id, elements) in known {
+            self.slots[id.index()] = Some(datum(elements, graph.type_of(id).dtype));
+        }
         let params: Vec<&[f32]> = given.weights.iter().map(|param| param.values()).collect();
         let (floats, noise) = (&graph.bindings.floats, given.noise);
         let scope =
@@ -75,22 +80,23 @@ impl OnDemand {
         outcome.map(|()| true)
     }
 
-    /// The nodes that must be evaluated for some values, in order; `None` if they take more operations than `limit`.
-    fn needed(
+    /// Everything that must be evaluated for some values; `None` if it takes more operations than `limit`.
+    fn needed<'a>(
         &mut self,
         graph: &GraphData,
         wanted: &[ValueId],
-        given: &Given<'_>,
+        given: &Given<'a>,
         limit: u64,
-    ) -> Option<Vec<NodeId>> {
-        let (mut nodes, mut open, mut work) = (HashSet::new(), wanted.to_vec(), 0u64);
+    ) -> Option<Needed<'a>> {
+        let (mut nodes, mut known, mut seen) = (HashSet::new(), Vec::new(), HashSet::new());
+        let (mut open, mut work) = (wanted.to_vec(), 0u64);
         while let Some(id) = open.pop() {
-            if self.slots[id.index()].is_some() {
+            if self.value(id).is_some() || !seen.insert(id) {
                 continue;
             }
             if let Some(elements) = (given.known)(id) {
                 work += elements.len() as u64;
-                self.slots[id.index()] = Some(datum(elements, graph.type_of(id).dtype));
+                known.push((id, elements));
             } else {
                 let node = graph.arena.producer(id);
                 if !nodes.insert(node) {
@@ -117,8 +123,14 @@ impl OnDemand {
         }
         let mut nodes: Vec<NodeId> = nodes.into_iter().collect();
         nodes.sort_unstable();
-        Some(nodes)
+        Some(Needed { nodes, known })
     }
+}
+
+/// The nodes that values on demand need, in order, and the values that were computed elsewhere.
+struct Needed<'a> {
+    nodes: Vec<NodeId>,
+    known: Vec<(ValueId, &'a [f32])>,
 }
 
 /// Elements as an executor keeps them.
