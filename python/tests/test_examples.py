@@ -17,7 +17,7 @@ def run(name, *options):
 
 
 @pytest.mark.parametrize("name, accuracy", [
-    ("recursive.py", r"accuracy (\S+),"), ("tagger.py", r"accuracy (\S+),"), ("graph_network.py", r"accuracy (\S+),"),
+    ("recursive.py", r"accuracy (\S+),"), ("bilstm_tagger.py", r"accuracy (\S+),"), ("graph_network.py", r"accuracy (\S+),"),
     ("translate.py", r", (\S+) without a fault"),
 ])
 def test_a_model_learns(name, accuracy):

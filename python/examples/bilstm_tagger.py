@@ -1,6 +1,6 @@
 """Tags sequences of any length with a bidirectional LSTM.
 
-    python python/examples/tagger.py [--steps 150] [--sentences 32]
+    python python/examples/bilstm_tagger.py [--steps 150] [--sentences 32]
 
 The tag of a digit says whether it is larger than its left neighbour, and than its right one. Weights make the loss the mean over
 all digits. The example prints the accuracy on new sequences and the digits a second, and where PyTorch is installed those of the
