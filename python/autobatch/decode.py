@@ -61,11 +61,13 @@ async def sample(
     """
     if not temperature > 0:
         raise ValueError(f"a temperature is a positive number, found {temperature}; greedy() takes the most probable symbol")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k is at least 1, found {top_k}")
 
     def choose(scores: NDArray[Any]) -> int:
         scores = np.asarray(scores, dtype=np.float64).ravel() / temperature
-        if top_k is not None and top_k < len(scores):
-            scores = np.where(scores < np.sort(scores)[-top_k], -math.inf, scores)
+        if top_k is not None:
+            scores[np.argsort(-scores, kind="stable")[top_k:]] = -math.inf
         probabilities = np.exp(_log_softmax(scores))
         return int(random.choice(len(probabilities), p=probabilities / probabilities.sum()))
 

@@ -5,6 +5,7 @@ use crate::graph::{PyGraph, Shared};
 use crate::value::{PyValue, own_value};
 use autobatch::ir::GraphData;
 use autobatch::ir::ValueId;
+use autobatch::ir::files;
 use autobatch::ir::graph::OutputKind;
 use autobatch::ir::plan::Plan;
 use autobatch::planner::schedule::Policy;
@@ -67,7 +68,14 @@ impl PyPlan {
     fn value(&self, any: &Bound<'_, PyAny>) -> PyResult<ValueId> {
         if let Ok(value) = any.cast::<PyValue>() {
             let key = value.get().key();
-            return self.shared.read(|graph| own_value(graph, key).map(|_| key.id()));
+            self.shared.read(|graph| own_value(graph, key).map(|_| ()))?;
+            return match key.id().index() < self.graph.arena.values() {
+                true => Ok(key.id()),
+                false => Err(PyValueError::new_err(format!(
+                    "{} was emitted after the plan was made; make a plan of the whole graph",
+                    key.id()
+                ))),
+            };
         }
         let name: String = any.extract().map_err(|_| {
             PyTypeError::new_err(format!("expected a value or its name, such as \"%12\", found {any:?}"))
@@ -77,8 +85,10 @@ impl PyPlan {
     }
 
     fn write(path: &Path, bytes: &[u8]) -> PyResult<()> {
-        std::fs::write(path, bytes)
-            .map_err(|error| CheckpointError::new_err(format!("{}: {error}", path.display())))
+        files::write(path, bytes).map_err(|error| {
+            let remedy = files::write_remedy(&error);
+            CheckpointError::new_err(format!("{}: {error}; {remedy}", path.display()))
+        })
     }
 }
 

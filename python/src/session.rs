@@ -151,11 +151,21 @@ impl Emitted {
         items: &Bound<'_, PyAny>,
         emit: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
+        Self::of_part(graph, items, 0, emit)
+    }
+
+    /// Calls `emit` for some items of a minibatch, from item `first` on. The number of an item selects its noise.
+    pub(crate) fn of_part(
+        graph: Arc<Shared>,
+        items: &Bound<'_, PyAny>,
+        first: u64,
+        emit: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
         let _current = Current::new(&graph);
         let (mut keys, mut ends) = (Vec::new(), Vec::new());
-        for (number, item) in items.try_iter()?.enumerate() {
+        for (number, item) in (first..).zip(items.try_iter()?) {
             graph.read(|graph| {
-                graph.instance(number as u64);
+                graph.instance(number);
                 Ok(())
             })?;
             let alone = values_of(&emit.call1((item?,))?, &graph, &mut keys)?;

@@ -71,9 +71,10 @@ impl PyTrainer {
         let together = together.unwrap_or(items.len()).max(1);
         let mut trainer = self.lock()?;
         let mut step = trainer.begin_step(weights.iter().sum()).map_err(raised)?;
-        for (items, weights) in items.chunks(together).zip(weights.chunks(together)) {
+        let firsts = (0..).step_by(together);
+        for ((items, weights), first) in items.chunks(together).zip(weights.chunks(together)).zip(firsts) {
             let items = PyList::new(py, items)?;
-            let emitted = Emitted::of(new_graph(&self.module, None), &items, loss)?;
+            let emitted = Emitted::of_part(new_graph(&self.module, None), &items, first, loss)?;
             emitted.graph.read(|graph| {
                 let losses: Vec<_> = emitted.keys.iter().filter_map(|&key| graph.value(key)).collect();
                 released(py, || step.part(graph, losses, weights.iter().sum())).map_err(raised)

@@ -53,6 +53,8 @@ def test_a_plan_says_why_values_share_a_batch():
                 plan.explain(wrong, a)
         with pytest.raises(TypeError, match="its name"):
             plan.explain(1.5, a)
+        with pytest.raises(ValueError, match="emitted after the plan"):
+            plan.explain(a, node(c, c))
 
 
 def test_graphs_and_plans_draw_themselves(tmp_path):

@@ -44,6 +44,16 @@ def test_parts_make_one_update_like_the_whole():
             np.testing.assert_allclose(parts.weights[name], weight, rtol=1e-5, atol=1e-7)
 
 
+def test_parts_have_the_noise_of_the_whole():
+    losses = []
+    for together in (None, 2):
+        m = ab.Module("noisy")
+        w = m.param("w", 64, init=np.ones(64))
+        trainer = ab.Trainer(m, ab.optim.Sgd(0.0), seed=5)
+        losses.append(trainer.step(range(6), lambda _: w.value().dropout(0.5).sum(), together=together).losses)
+    assert losses[0] == losses[1] and len(set(losses[0])) > 3
+
+
 @pytest.mark.parametrize("weights, message", [
     ([1.0], "a weight for each of the 4 items, found 1"),
     ("abc", "a number for each item"),
@@ -221,6 +231,12 @@ def test_greedy_takes_the_most_probable_symbols_and_samples_follow_the_distribut
         return await ab.decode.sample(markov.step, None, random=random, top_k=1, **options)
 
     assert markov.session.tasks([0], cold)[0].symbols == expected
+
+    async def none(_):
+        return await ab.decode.sample(markov.step, None, random=random, top_k=0, **options)
+
+    with pytest.raises(ValueError, match="top_k is at least 1"):
+        markov.session.tasks([0], none)
 
 
 def test_scores_without_a_next_symbol_are_errors():

@@ -252,6 +252,7 @@ impl Session {
         let Some(rows) = paused.rows.take() else { return Err(Error::BackwardTwice) };
         let plan = Arc::clone(&paused.plan);
         let inputs = Inputs { words: &paused.words, floats: &paused.floats, noise: Noise::Off };
+        self.executions += 1;
         let proceeded = self.executor.proceed(&plan, rows, &paused.weights, inputs);
         self.handle_device_loss(proceeded)?;
         let first = plan.outputs.len() - paused.inputs.len();
@@ -292,6 +293,25 @@ mod tests {
         let alone = session.gradients(&g, losses[0], &inputs)?;
         let found = session.backward(&mut other, [(losses[0], [1.0])])?;
         assert!(alone.iter().eq(found.iter()), "both pauses had rows of their own");
+        Ok(())
+    }
+
+    #[test]
+    fn a_growth_that_a_reverse_interrupts_starts_again() -> Result<()> {
+        let mut m = ModuleBuilder::new("m");
+        let w = m.param("w", [200, 200], Init::Uniform(0.1));
+        let mut session = Session::new(m.build()?, Device::Cpu)?;
+        let (g, other) = (session.graph(), session.graph());
+        let x = g.input(&[0.5; 200]).affine(w, None).tanh();
+        let mut paused = session.forward(&g, [x], [] as [Value<'_>; 0])?;
+        let y = other.input(&[-0.25; 200]).affine(w, None);
+        let mut growing = session.growing(&other);
+        let expected = growing.run([y])?[y].to_vec();
+        let suspended = growing.suspend();
+        session.backward(&mut paused, [(x, [1.0; 200])])?;
+        let mut growing = session.resume(&other, suspended);
+        assert!(growing.computed(y).is_none(), "the reverse took the memory of its rows");
+        assert_eq!(growing.run([y])?[y].to_vec(), expected);
         Ok(())
     }
 

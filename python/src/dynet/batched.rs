@@ -40,19 +40,6 @@ impl Binary {
             Self::Max => x.maximum(y),
         }
     }
-
-    /// The op with a number as its second operand.
-    pub(super) fn with_number(self, x: Value<'_>, y: f32) -> Value<'_> {
-        match self {
-            Self::Add => x + y,
-            Self::Sub => x - y,
-            Self::Mul => x * y,
-            Self::Div => x / y,
-            Self::Pow => x.pow(y),
-            Self::Min => x.minimum(y),
-            Self::Max => x.maximum(y),
-        }
-    }
 }
 
 impl<'g> Batched<'g> {

@@ -4,6 +4,7 @@ use super::batched::{Batched, Binary};
 use super::products::{product, shape_of};
 use super::{Known, PyExpression};
 use crate::value::{PyValue, own_value};
+use autobatch::ir::Shape;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -30,7 +31,7 @@ impl PyExpression {
     pub(super) fn binary(slf: &Bound<'_, Self>, op: Binary, other: &Bound<'_, PyAny>) -> PyResult<Self> {
         let operand = Operand::of(other)?;
         Self::emit(slf, |graph, x| match &operand {
-            Operand::Number(number) => Ok(Batched::new(op.with_number(x.value, *number), x.b)),
+            Operand::Number(number) => x.elementwise(op, Batched::new(graph.fill(Shape::SCALAR, *number), 1)),
             Operand::Expression(y) => x.elementwise(op, y.get(graph)?),
         })
     }

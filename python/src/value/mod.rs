@@ -3,6 +3,7 @@
 mod array;
 mod awaited;
 mod build;
+mod compare;
 mod elementwise;
 mod losses;
 mod operands;
@@ -21,7 +22,7 @@ pub(crate) use operands::{Index, floats, row_major};
 use operands::{Operand, operand};
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyNotImplemented, PySlice, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// A value of a graph. Operators and methods emit; nothing is computed before the session runs.
@@ -68,10 +69,19 @@ impl PyValue {
         f: impl for<'g> FnOnce(Value<'g>, Value<'g>) -> Value<'g>,
         number: impl for<'g> FnOnce(Value<'g>, f32) -> Value<'g>,
     ) -> PyResult<Self> {
-        let operand = operand(other)?;
-        let emitted = self.graph.emit(other.py(), |graph| {
+        self.with_operand(other.py(), &operand(other)?, f, number)
+    }
+
+    fn with_operand(
+        &self,
+        py: Python<'_>,
+        operand: &Operand,
+        f: impl for<'g> FnOnce(Value<'g>, Value<'g>) -> Value<'g>,
+        number: impl for<'g> FnOnce(Value<'g>, f32) -> Value<'g>,
+    ) -> PyResult<Self> {
+        let emitted = self.graph.emit(py, |graph| {
             let own = self.get(graph)?;
-            Ok(match &operand {
+            Ok(match operand {
                 Operand::Number(x) => number(own, *x),
                 Operand::Value(key) => f(own, own_value(graph, *key)?),
                 Operand::Array(dims, numbers) => f(own, graph.input_shaped(&dims[..], numbers)),
@@ -151,32 +161,6 @@ impl PyValue {
 
     fn __rpow__(&self, base: f32, _modulo: Option<&Bound<'_, PyAny>>, py: Python<'_>) -> PyResult<Self> {
         self.apply(py, |x| x.graph().fill([0_usize; 0], base).pow(x))
-    }
-
-    /// Whether equal, element by element. A value is not equal to what is no operand, such as None.
-    fn __eq__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.compared(other, |a, b| a.equal(b), |a, b| a.equal(b))
-    }
-
-    /// Whether different, element by element.
-    fn __ne__<'py>(&self, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.compared(other, |a, b| a.not_equal(b), |a, b| a.not_equal(b))
-    }
-
-    fn __lt__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |a, b| a.less(b), |a, b| a.less(b))
-    }
-
-    fn __le__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |a, b| a.less_equal(b), |a, b| a.less_equal(b))
-    }
-
-    fn __gt__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |a, b| a.greater(b), |a, b| a.greater(b))
-    }
-
-    fn __ge__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.with(other, |a, b| a.greater_equal(b), |a, b| a.greater_equal(b))
     }
 
     fn __hash__(&self) -> u64 {
@@ -402,19 +386,6 @@ impl PyValue {
 }
 
 impl PyValue {
-    /// Compares with an operand. For anything else Python compares identities.
-    fn compared<'py>(
-        &self,
-        other: &Bound<'py, PyAny>,
-        f: impl for<'g> FnOnce(Value<'g>, Value<'g>) -> Value<'g>,
-        number: impl for<'g> FnOnce(Value<'g>, f32) -> Value<'g>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        match operand(other) {
-            Ok(_) => Ok(Bound::new(other.py(), self.with(other, f, number)?)?.into_any()),
-            Err(_) => Ok(PyNotImplemented::get(other.py()).to_owned().into_any()),
-        }
-    }
-
     fn indexed(
         &self,
         index: &Bound<'_, PyAny>,
