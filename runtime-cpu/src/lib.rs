@@ -16,6 +16,6 @@ pub mod kernels;
 
 pub use autobatch_ir::plan::{BindError, Inputs, Stores};
 pub use executor::{
-    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, ORDINARY_SQUARES, Paused, RunError, Span,
-    StepCount, WorkKind, footprint, resolve_threads,
+    Counters, Executor, GradientSource, Interrupt, KernelCount, MAX_THREADS, ORDINARY_SQUARES, Paused,
+    RunError, Span, StepCount, WorkKind, footprint, resolve_threads,
 };

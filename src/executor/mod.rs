@@ -50,6 +50,7 @@ impl AnyExecutor {
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
         let mut host = Executor::new(resolve_threads(options.threads))?;
         host.set_limits(options.limits);
+        host.set_interrupt(options.interrupt.clone());
         if let Some(work) = options.shared_work {
             host.set_shared_work(work);
         }

@@ -24,7 +24,7 @@ use autobatch_ir::{Graph, Module, Value, ValueId, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Inputs, resolve_threads};
+use autobatch_runtime_cpu::{Inputs, Interrupt, resolve_threads};
 pub use gradients::{Gradients, ParamGradient};
 pub use growing::{Growing, SuspendedGrowth};
 pub(crate) use parts::in_parts;
@@ -79,6 +79,23 @@ pub struct SessionOptions {
     /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
     /// ```
     pub limits: Limits,
+    /// Stops a run on the CPU early, with [`RunError::Stopped`](crate::runtime_cpu::RunError::Stopped): after a time limit, at a key,
+    /// or for a client that no longer waits. The session works on afterwards, and a stopped training step changes nothing.
+    ///
+    /// ```
+    /// use autobatch::prelude::*;
+    /// use autobatch::runtime_cpu::Interrupt;
+    /// use std::sync::Arc;
+    /// use std::time::{Duration, Instant};
+    ///
+    /// let module = ModuleBuilder::new("sums").build().expect("an empty module");
+    /// let end = Instant::now() + Duration::from_secs(60);
+    /// let interrupt = Some(Interrupt::new(move || Instant::now() >= end));
+    /// let options = SessionOptions { interrupt, ..SessionOptions::default() };
+    /// let session = Session::with_options(&module, Arc::new(Weights::init(&module, 0)), options);
+    /// # session.expect("weights fit");
+    /// ```
+    pub interrupt: Option<Interrupt>,
 }
 
 impl Default for SessionOptions {
@@ -93,6 +110,7 @@ impl Default for SessionOptions {
             seed: 0,
             cached_plans: 64,
             limits: Limits::NONE,
+            interrupt: None,
         }
     }
 }

@@ -52,6 +52,9 @@ pub enum RunError {
     /// A weight could not be packed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// An [`Interrupt`](super::Interrupt) stopped the run.
+    #[error("the interrupt of the session stopped the run; no parameter was changed")]
+    Stopped,
     /// A step computed an index out of range.
     #[error(transparent)]
     Index(Box<ComputedIndex>),

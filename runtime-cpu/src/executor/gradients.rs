@@ -5,8 +5,8 @@
 //! as much as the table. The rows keep their positions in the table, so the gradient is also dense;
 //! [`sparse_rows`](super::sparse_rows) lists them.
 
-use super::RunError;
 use super::sparse_rows::SparseRows;
+use super::{Executor, RunError};
 use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::blocks::lie_apart;
@@ -48,6 +48,16 @@ impl Gradient {
     fn clear(&mut self) {
         self.values.clear();
         self.sparse_width = None;
+    }
+}
+
+impl Executor {
+    /// Sets whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
+    /// accumulate the gradients of several minibatches: turn it on after the first one, and off after the last. The
+    /// sums continue in order, so the bits are those of one plan whose reductions name all rows. While it is on, a plan
+    /// without a reverse leaves the gradients unchanged. Off by default.
+    pub fn set_accumulate_gradients(&mut self, accumulate: bool) {
+        self.accumulate_gradients = accumulate;
     }
 }
 

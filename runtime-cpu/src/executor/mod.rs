@@ -14,6 +14,7 @@ mod factors;
 mod folds;
 mod footprint;
 mod gradients;
+mod interrupt;
 mod labels;
 mod map;
 mod memory;
@@ -40,6 +41,7 @@ mod work_kind;
 pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use error::RunError;
 pub use footprint::footprint;
+pub use interrupt::Interrupt;
 pub use norm::ORDINARY_SQUARES;
 pub use paused::Paused;
 pub use updates::GradientSource;
@@ -55,6 +57,7 @@ use clock::Clock;
 use counters::Timing;
 use executed_prefix::ExecutedPrefix;
 use gradients::Gradients;
+use interrupt::Interruptible;
 use labels::label_rows;
 use memory::Memory;
 use prepared::{PreparedSteps, StoreReader, recycled};
@@ -91,6 +94,7 @@ pub struct Executor {
     accepted: Option<(u64, Footprint)>,
     shared_work: usize,
     watch: bool,
+    interrupt: Option<Interrupt>,
     counters: Option<Counters>,
 }
 
@@ -151,6 +155,7 @@ impl Executor {
             accepted: None,
             shared_work: waves::SHARED_WORK,
             watch: false,
+            interrupt: None,
             counters: None,
         }
     }
@@ -322,9 +327,10 @@ impl Executor {
         };
         let options = WaveOptions { waves, shared_work: self.shared_work, watched: self.watch };
         let checked = clock.map(|clock| clock.now());
+        let interruptible = Interruptible::new(self.interrupt.as_ref());
         let threads = &mut self.threads;
         let outcome = Crew::with(self.pool.as_deref(), threads.len(), |crew| {
-            waves::execute(&context, crew, threads, options, clock)
+            waves::execute(&context, crew, threads, options, clock, interruptible)
         });
         if let (Some(counters), Some(clock), Some(prepared), Some(checked)) =
             (&mut self.counters, clock, prepared, checked)
@@ -354,21 +360,17 @@ impl Executor {
         self.gradients.fit(plan, threads, accumulate)?;
         let labels = label_rows(plan, stores)?;
         let inputs = ReductionInputs { isa: self.isa, plan, labels: &labels, memory: &self.memory, words };
+        // A sum that was begun on existing gradients would make them useless.
+        let interruptible = Interruptible::new(self.interrupt.as_ref().filter(|_| !accumulate));
         let gradients = &mut self.gradients;
         let begin = self.counters.is_some().then(Instant::now);
-        Crew::with(self.pool.as_deref(), threads, |crew| gradients.execute(inputs, crew, accumulate))?;
+        Crew::with(self.pool.as_deref(), threads, |crew| {
+            gradients.execute(inputs, crew, accumulate, interruptible)
+        })?;
         if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
             counters.reductions = begin.elapsed();
         }
         Ok(())
-    }
-
-    /// Sets whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
-    /// accumulate the gradients of several minibatches: turn it on after the first one, and off after the last. The
-    /// sums continue in order, so the bits are those of one plan whose reductions name all rows. While it is on, a plan
-    /// without a reverse leaves the gradients unchanged. Off by default.
-    pub fn set_accumulate_gradients(&mut self, accumulate: bool) {
-        self.accumulate_gradients = accumulate;
     }
 
     /// Executes an update plan on the gradients of the plan executed last. Changed parameters get new versions, and

@@ -7,6 +7,7 @@
 
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
+use super::interrupt::Interruptible;
 use super::memory::Memory;
 use crate::crew::Crew;
 use crate::kernels::{
@@ -46,14 +47,16 @@ impl Gradients {
         inputs: ReductionInputs<'_>,
         crew: &mut Crew<'_>,
         accumulate: bool,
+        interruptible: Interruptible<'_>,
     ) -> Result<(), RunError> {
         self.sparse.mark(inputs, &self.listed, accumulate);
         if inputs.plan.shard_count() > 1 {
-            return self.execute_shards(inputs, crew);
+            return self.execute_shards(inputs, crew, interruptible);
         }
         let reductions = &inputs.plan.reductions;
         let mut end = 0;
         while end < reductions.len() {
+            interruptible.ask()?;
             let begin = end;
             end += group_size(inputs.plan, &reductions[begin..], MAX_GROUP_ELEMENTS);
             let sums: Vec<Sum<'_>> =

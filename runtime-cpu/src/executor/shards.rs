@@ -7,6 +7,7 @@
 
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
+use super::interrupt::Interruptible;
 use super::reductions::{
     Hands, ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
 };
@@ -201,10 +202,12 @@ impl Gradients {
         &mut self,
         inputs: ReductionInputs<'_>,
         crew: &mut Crew<'_>,
+        interruptible: Interruptible<'_>,
     ) -> Result<(), RunError> {
         let plan = inputs.plan;
         let shardings = shardings(plan, &self.listed);
         for unit in units(plan, &shardings) {
+            interruptible.ask()?;
             self.unit(&unit, inputs, crew)?;
         }
         for (store, _) in shardings.iter().enumerate().filter(|(_, own)| **own == Sharding::Sparse) {

@@ -8,6 +8,7 @@
 
 use super::RunError;
 use super::clock::{Clock, TimedPart};
+use super::interrupt::Interruptible;
 use super::prepared::StepArgs;
 use super::program::TILE_STEP;
 use super::tile::{ExecutionContext, LaneFault, TileMemory};
@@ -49,13 +50,15 @@ impl WaveOptions {
     }
 }
 
-/// Executes all waves, watched if requested. With a clock, each thread keeps the times of its parts of steps.
+/// Executes all waves, watched if requested. With a clock, each thread keeps the times of its parts of steps. It stops between
+/// two waves if `interruptible` says so; one thread stops between two steps.
 pub(super) fn execute(
     context: &ExecutionContext<'_>,
     crew: &mut Crew<'_>,
     threads: &mut [Mutex<TileMemory>],
     options: WaveOptions,
     clock: Option<Clock>,
+    mut interruptible: Interruptible<'_>,
 ) -> Result<(), RunError> {
     // A run that stopped early may have left parts.
     for memory in &mut *threads {
@@ -68,6 +71,7 @@ pub(super) fn execute(
     if is_shared || options.watched {
         each_wave(context, &options, |wave| {
             let work = if is_shared { work_of(context, wave.clone()) } else { 0 };
+            interruptible.ask_before(|| work_of(context, wave.clone()))?;
             match share_count(context, wave.clone(), work, &options, crew.threads()) {
                 1 => execute_steps(context, wave, exclusive(&mut threads[0]), clock),
                 parts => {
@@ -79,13 +83,19 @@ pub(super) fn execute(
                     crew.each(parts, work >= options.wakes(), &share);
                 }
             }
+            Ok(())
         })?;
     } else {
         // One thread executes all steps in order, so the bounds of waves do not matter.
         let ends = &context.plan.waves;
         let end_of = |wave: usize| wave.checked_sub(1).map_or(0, |before| ends[before] as usize);
-        let (begin, end) = (end_of(options.waves.start), end_of(options.waves.end));
-        execute_steps(context, begin..end.max(begin), exclusive(&mut threads[0]), clock);
+        let (mut begin, end) = (end_of(options.waves.start), end_of(options.waves.end));
+        while begin < end {
+            interruptible.ask()?;
+            let next = begin + interruptible.steps_until_question(&context.prepared.work[begin..end]);
+            execute_steps(context, begin..next, exclusive(&mut threads[0]), clock);
+            begin = next;
+        }
     }
     // Later steps may have read what a faulty one computed, so the first fault is the cause.
     let faults = threads.iter_mut().filter_map(|memory| exclusive(memory).fault.take());
@@ -103,15 +113,15 @@ pub(super) fn execute(
 fn each_wave(
     context: &ExecutionContext<'_>,
     options: &WaveOptions,
-    mut execute: impl FnMut(Range<usize>),
+    mut execute: impl FnMut(Range<usize>) -> Result<(), RunError>,
 ) -> Result<(), RunError> {
     for wave in context.plan.waves_from(options.waves.start).take(options.waves.len()) {
         if !options.watched {
-            execute(wave);
+            execute(wave)?;
             continue;
         }
         for step in wave {
-            execute(step..step + 1);
+            execute(step..step + 1)?;
             watch::check(context, step)?;
         }
     }

@@ -7,6 +7,7 @@ mod checkpoints;
 mod equal_bits;
 mod errors;
 mod groups;
+mod interrupts;
 mod killed;
 mod model;
 mod panics;
