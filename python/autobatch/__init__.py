@@ -21,7 +21,7 @@ A :class:`Trainer` does the same forward and in reverse, and updates the paramet
     vectors = session.predict([3, (1, (4, 1))], encode)
 """
 
-from . import data, decode, nn, optim
+from . import data, decode, nn, optim, train
 from ._autobatch import (
     AutobatchError,
     BusyError,
@@ -79,5 +79,5 @@ __all__ = [
     "Paused", "Plan", "PlanError", "RecordError", "RunError", "Session", "Step", "Table", "TrainError", "Trainer", "Type",
     "Value", "WeightsError", "affine", "affine_sum", "append", "attend", "bool_", "concat", "data", "decode",
     "devices", "f32", "fill", "gather", "graph_attend", "i32", "index", "indices", "init", "input", "list", "list_of",
-    "log_softmax_of", "nn", "one_hot", "optim", "softmax_sum", "stack", "total", "u32", "weighted_sum", "zeros",
+    "log_softmax_of", "nn", "one_hot", "optim", "softmax_sum", "stack", "total", "train", "u32", "weighted_sum", "zeros",
 ]

@@ -30,16 +30,16 @@ class Options(TypedDict, total=False):
     schedule: "Schedule | Callable[[int], float]"
 
 
-def Adadelta(lr: float = ..., rho: float = ..., eps: float = ..., **options: Unpack[Options]) -> Optimizer:
+def Adadelta(lr: float = 1.0, rho: float = 0.9, eps: float = 1e-06, **options: Unpack[Options]) -> Optimizer:
     """Adadelta."""
 
-def Adagrad(lr: float, eps: float = ..., eps_under_root: bool = ..., **options: Unpack[Options]) -> Optimizer:
+def Adagrad(lr: float, eps: float = 1e-10, eps_under_root: bool = False, **options: Unpack[Options]) -> Optimizer:
     """Adagrad."""
 
-def Adam(lr: float, betas: tuple[float, float] = ..., eps: float = ..., eps_uncorrected: bool = ..., **options: Unpack[Options]) -> Optimizer:
+def Adam(lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, eps_uncorrected: bool = False, **options: Unpack[Options]) -> Optimizer:
     """Adam."""
 
-def AdamW(lr: float, betas: tuple[float, float] = ..., eps: float = ..., **options: Unpack[Options]) -> Optimizer:
+def AdamW(lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, **options: Unpack[Options]) -> Optimizer:
     """Adam with decoupled weight decay."""
 
 class AdditiveAttention:
@@ -51,7 +51,7 @@ class AdditiveAttention:
     def scores(self, query: Value, keys: Value) -> Value:
         """The scores of projected keys, before the softmax."""
 
-def AmsGrad(lr: float, betas: tuple[float, float] = ..., eps: float = ..., eps_uncorrected: bool = ..., **options: Unpack[Options]) -> Optimizer:
+def AmsGrad(lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, eps_uncorrected: bool = False, **options: Unpack[Options]) -> Optimizer:
     """AMSGrad."""
 
 class AutobatchError(Exception):
@@ -79,7 +79,7 @@ class BiGRU:
         """The concatenated last outputs of both directions."""
     def run(self, xs: Sequence[Value]) -> List[Value]:
         """For each input, the concatenated outputs of both directions."""
-    def run_pairs(self, xs: Sequence[Value]) -> Value:
+    def run_pairs(self, xs: Sequence[Value]) -> List[tuple[Value, Value]]:
         """For each input, the outputs of both directions as a pair."""
 
 class BiLSTM:
@@ -90,7 +90,7 @@ class BiLSTM:
         """The concatenated last outputs of both directions."""
     def run(self, xs: Sequence[Value]) -> List[Value]:
         """For each input, the concatenated outputs of both directions."""
-    def run_pairs(self, xs: Sequence[Value]) -> Value:
+    def run_pairs(self, xs: Sequence[Value]) -> List[tuple[Value, Value]]:
         """For each input, the outputs of both directions as a pair."""
 
 class BiRNN:
@@ -642,7 +642,7 @@ class Module:
     def table(self, name: str, rows: int, width: int, init: Init | ArrayLike | None = None, dtype: str = 'f32') -> Table:
         """Declares a table of `rows` rows of a width, to look up by index."""
 
-def Momentum(lr: float, momentum: float = ..., **options: Unpack[Options]) -> Optimizer:
+def Momentum(lr: float, momentum: float = 0.9, **options: Unpack[Options]) -> Optimizer:
     """Gradient descent with momentum."""
 
 class MultiHeadAttention:
@@ -654,11 +654,13 @@ class MultiHeadAttention:
     def cross(self, queries: Sequence[Value], keys: Sequence[Value], values: Sequence[Value]) -> List[Value]:
         """The attention of each query over keys and values of another sequence."""
 
-def Nesterov(lr: float, momentum: float = ..., **options: Unpack[Options]) -> Optimizer:
+def Nesterov(lr: float, momentum: float = 0.9, **options: Unpack[Options]) -> Optimizer:
     """Nesterov's momentum."""
 
 class Optimizer:
     """An optimiser: a rule such as `ab.optim.Adam(1e-3)` with the options of all rules."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        ...
     def __repr__(self) -> str:
         ...
     def learning_rate(self, update: int = 1) -> float:
@@ -790,7 +792,7 @@ class Recorder:
     def set_wait(self, wait: Any) -> Any:
         """Sets the function that a read calls before it computes. Returns the one before."""
 
-def RmsProp(lr: float, alpha: float = ..., eps: float = ..., eps_under_root: bool = ..., **options: Unpack[Options]) -> Optimizer:
+def RmsProp(lr: float, alpha: float = 0.99, eps: float = 1e-08, eps_under_root: bool = False, **options: Unpack[Options]) -> Optimizer:
     """RMSprop."""
 
 class RunError(AutobatchError):
@@ -814,6 +816,10 @@ class Schedule:
     """A schedule of the learning rate: a factor for each update."""
     def __call__(self, update: int) -> float:
         ...
+    def __reduce__(self) -> tuple[Any, ...]:
+        ...
+    def __repr__(self) -> str:
+        ...
     @staticmethod
     def cosine(updates: int, low: float = 0.0) -> Schedule:
         """Half a cosine from 1 to `low`, then constant."""
@@ -833,6 +839,8 @@ class Schedule:
 class Session:
     """Plans and executes graphs over one module."""
     def __init__(self, module: Module, *, device: str = 'cpu', policy: str | None = None, threads: int = 0, seed: int = 0, memory_limit: int | None = None, work_limit: float | None = None) -> None:
+        ...
+    def __reduce__(self) -> tuple[Any, ...]:
         ...
     def __repr__(self) -> str:
         ...
@@ -880,7 +888,11 @@ def Sgd(lr: float, **options: Unpack[Options]) -> Optimizer:
 
 class Step:
     """The report of a step."""
+    def __reduce__(self) -> tuple[Any, ...]:
+        ...
     def __repr__(self) -> str:
+        ...
+    def _repr_html_(self) -> str:
         ...
     @property
     def batches(self) -> tuple[int, int]:
@@ -897,6 +909,8 @@ class Step:
     @property
     def losses(self) -> List[float]:
         """The loss of each item."""
+    def metrics(self) -> dict[str, float]:
+        """The report as a dict of numbers, as logs of training take it: without the losses of single items and the outputs."""
     @property
     def number(self) -> int:
         """The number of the step, from 0."""
@@ -929,6 +943,8 @@ class TrainError(AutobatchError):
 class Trainer:
     """A session with an optimiser. Steps change its weights."""
     def __init__(self, module: Module, optimizer: Optimizer, *, device: str = 'cpu', policy: str | None = None, threads: int = 0, seed: int = 0, memory_limit: int | None = None, work_limit: float | None = None, skip_non_finite: bool = False, update_unused: bool = False) -> None:
+        ...
+    def __reduce__(self) -> tuple[Any, ...]:
         ...
     def __repr__(self) -> str:
         ...
@@ -1061,9 +1077,13 @@ class TreeRNN:
 
 class Type:
     """A type of values: `f32[8]`, `f32[2, 3]`, `f32` (one number), `index`, `list_of(f32[8])`."""
+    def __init__(self, spelling: str) -> None:
+        ...
     def __eq__(self, other: object) -> bool:
         ...
     def __getitem__(self, key: Shape) -> Type:
+        ...
+    def __getnewargs__(self) -> tuple[str]:
         ...
     def __hash__(self) -> int:
         ...

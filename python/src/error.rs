@@ -21,8 +21,12 @@ pyo3::create_exception!(autobatch, ClosedError, AutobatchError, "A graph, cell o
 pyo3::create_exception!(autobatch, RecordError, AutobatchError, "An op of torch cannot be recorded.");
 pyo3::create_exception!(autobatch, BusyError, AutobatchError, "Another thread uses the object.");
 
-/// Converts an error of the engine to the exception of its kind, with the line of the model and the remedy as attributes.
+/// Converts an error of the engine to the exception of its kind, with the line of the model and the remedy as attributes. If a
+/// signal handler stopped the run, returns its exception.
 pub(crate) fn raised(error: Error) -> PyErr {
+    if let Some(exception) = crate::interrupt::exception_behind(&error) {
+        return exception;
+    }
     let site = error.site().map(|site| (site.file.clone(), site.line));
     let help = error.help().map(str::to_owned);
     let exception = of_kind(error);

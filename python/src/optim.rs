@@ -5,57 +5,125 @@ use autobatch::nn::optim::{
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+/// The call that made an object of `autobatch.optim`. It shows the object, and makes its copies.
+struct Call {
+    function: &'static str,
+    arguments: Py<PyDict>,
+}
+
+impl Call {
+    fn new(py: Python<'_>, function: &'static str, arguments: &[(&str, Bound<'_, PyAny>)]) -> PyResult<Self> {
+        let all = PyDict::new(py);
+        arguments.iter().try_for_each(|(name, value)| all.set_item(name, value))?;
+        Ok(Self { function, arguments: all.unbind() })
+    }
+
+    fn shown(&self, py: Python<'_>) -> PyResult<String> {
+        let mut arguments = Vec::new();
+        for (name, value) in self.arguments.bind(py) {
+            arguments.push(format!("{name}={}", value.repr()?));
+        }
+        Ok(format!("{}({})", self.function, arguments.join(", ")))
+    }
+
+    /// The function [`remade`] and its arguments, which `pickle` and `copy` store.
+    fn reduced<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let remade = py.import("autobatch._autobatch")?.getattr("_remade")?;
+        let function = PyString::new(py, self.function).into_any();
+        Ok((remade, PyTuple::new(py, [&function, self.arguments.bind(py).as_any()])?))
+    }
+}
+
+/// Calls a function of `autobatch.optim` again.
+#[pyfunction(name = "_remade")]
+fn remade<'py>(
+    py: Python<'py>,
+    function: &str,
+    arguments: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let module = py.import("autobatch.optim")?.into_any();
+    let function = function.split('.').try_fold(module, |of, name| of.getattr(name))?;
+    function.call((), Some(arguments))
+}
 
 /// An optimiser: a rule such as `ab.optim.Adam(1e-3)` with the options of all rules.
 #[pyclass(frozen, name = "Optimizer", module = "autobatch.optim")]
 pub(crate) struct PyOptimizer {
     pub(crate) optimizer: Optimizer,
+    made_by: Call,
 }
 
 /// A schedule of the learning rate: a factor for each update.
 #[pyclass(frozen, name = "Schedule", module = "autobatch.optim")]
 pub(crate) struct PySchedule {
     schedule: Schedule,
+    made_by: Call,
+}
+
+impl PySchedule {
+    fn made(
+        py: Python<'_>,
+        schedule: Schedule,
+        function: &'static str,
+        arguments: &[(&str, Bound<'_, PyAny>)],
+    ) -> PyResult<Self> {
+        Ok(Self { schedule, made_by: Call::new(py, function, arguments)? })
+    }
+}
+
+/// The arguments of a call, with their names.
+macro_rules! arguments {
+    ($py:expr, $($name:ident),*) => { &[$((stringify!($name), $name.into_pyobject($py)?.to_owned().into_any())),*] };
 }
 
 #[pymethods]
 impl PySchedule {
     /// `gamma^floor(t / every)`
     #[staticmethod]
-    fn step(every: u64, gamma: f64) -> Self {
-        Self { schedule: Schedule::step(every, gamma) }
+    fn step(py: Python<'_>, every: u64, gamma: f64) -> PyResult<Self> {
+        Self::made(py, Schedule::step(every, gamma), "Schedule.step", arguments!(py, every, gamma))
     }
 
     /// Half a cosine from 1 to `low`, then constant.
     #[staticmethod]
     #[pyo3(signature = (updates, low = 0.0))]
-    fn cosine(updates: u64, low: f64) -> Self {
-        Self { schedule: Schedule::cosine(updates, low) }
+    fn cosine(py: Python<'_>, updates: u64, low: f64) -> PyResult<Self> {
+        Self::made(py, Schedule::cosine(updates, low), "Schedule.cosine", arguments!(py, updates, low))
     }
 
     /// A straight line from 1 to `low`, then constant.
     #[staticmethod]
     #[pyo3(signature = (updates, low = 0.0))]
-    fn linear(updates: u64, low: f64) -> Self {
-        Self { schedule: Schedule::linear(updates, low) }
+    fn linear(py: Python<'_>, updates: u64, low: f64) -> PyResult<Self> {
+        Self::made(py, Schedule::linear(updates, low), "Schedule.linear", arguments!(py, updates, low))
     }
 
     /// Straight lines from `low` up to 1 and back, repeated.
     #[staticmethod]
-    fn cyclical(half: u64, low: f64) -> Self {
-        Self { schedule: Schedule::cyclical(half, low) }
+    fn cyclical(py: Python<'_>, half: u64, low: f64) -> PyResult<Self> {
+        Self::made(py, Schedule::cyclical(half, low), "Schedule.cyclical", arguments!(py, half, low))
     }
 
     /// A warm-up of this many updates, then another schedule.
     #[staticmethod]
-    fn warm_up(updates: u64, then: &Self) -> Self {
-        Self { schedule: Schedule::warm_up(updates, then.schedule.clone()) }
+    fn warm_up(py: Python<'_>, updates: u64, then: &Bound<'_, Self>) -> PyResult<Self> {
+        let schedule = Schedule::warm_up(updates, then.get().schedule.clone());
+        Self::made(py, schedule, "Schedule.warm_up", arguments!(py, updates, then))
     }
 
     /// The factor of an update, from 0.
     fn __call__(&self, update: u64) -> f64 {
         self.schedule.factor(update)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.made_by.shown(py)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        self.made_by.reduced(py)
     }
 }
 
@@ -67,13 +135,23 @@ impl PyOptimizer {
         self.optimizer.learning_rate(update)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<autobatch.{:?}>", self.optimizer)
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.made_by.shown(py)
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        self.made_by.reduced(py)
     }
 }
 
 /// Reads the options of all rules.
-fn with_options(mut optimizer: Optimizer, options: Option<&Bound<'_, PyDict>>) -> PyResult<PyOptimizer> {
+fn with_options(
+    py: Python<'_>,
+    mut optimizer: Optimizer,
+    made_by: Call,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<PyOptimizer> {
+    let arguments = made_by.arguments.bind(py);
     for (name, value) in options.into_iter().flatten() {
         let name: String = name.extract()?;
         if value.is_none() {
@@ -95,8 +173,9 @@ fn with_options(mut optimizer: Optimizer, options: Option<&Bound<'_, PyDict>>) -
                 )));
             }
         };
+        arguments.set_item(name, value)?;
     }
-    Ok(PyOptimizer { optimizer })
+    Ok(PyOptimizer { optimizer, made_by })
 }
 
 /// Reads a schedule, or a function from the number of an update to a factor.
@@ -123,18 +202,25 @@ fn if_set<R>(rule: R, set: bool, option: fn(R) -> R) -> R {
     if set { option(rule) } else { rule }
 }
 
+/// The functions that make optimisers. A text in brackets shows the arguments where PyO3 cannot show a default.
 macro_rules! rules {
-    ($($(#[$doc:meta])* $function:ident = $name:literal ($($arg:ident: $ty:ty $(= $default:expr)?),*) $make:expr;)*) => {
+    ($($(#[$doc:meta])* $function:ident = $name:literal $([$shown:literal])? ($($arg:ident: $ty:ty $(= $default:tt)?),*) $make:expr;)*) => {
         $($(#[$doc])*
         #[pyfunction]
-        #[pyo3(name = $name, signature = ($($arg $(= $default)?,)* **options))]
-        fn $function($($arg: $ty,)* options: Option<&Bound<'_, PyDict>>) -> PyResult<PyOptimizer> {
-            with_options($make.into(), options)
+        #[pyo3(name = $name, signature = ($($arg $(= $default)?,)* **options) $(, text_signature = $shown)?)]
+        fn $function(
+            py: Python<'_>,
+            $($arg: $ty,)*
+            options: Option<&Bound<'_, PyDict>>,
+        ) -> PyResult<PyOptimizer> {
+            let made_by = Call::new(py, $name, arguments!(py, $($arg),*))?;
+            with_options(py, $make.into(), made_by, options)
         })*
 
         pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             m.add_class::<PyOptimizer>()?;
             m.add_class::<PySchedule>()?;
+            m.add_function(wrap_pyfunction!(remade, m)?)?;
             $(m.add_function(wrap_pyfunction!($function, m)?)?;)*
             Ok(())
         }
@@ -149,13 +235,13 @@ rules! {
     /// Nesterov's momentum.
     nesterov = "Nesterov" (lr: f64, momentum: f64 = 0.9) Nesterov::new(lr, momentum);
     /// Adam.
-    adam = "Adam" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8, eps_uncorrected: bool = false)
+    adam = "Adam" ["(lr, betas=(0.9, 0.999), eps=1e-8, eps_uncorrected=False, **options)"] (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8, eps_uncorrected: bool = false)
         if_set(Adam::new(lr).betas(betas.0, betas.1).eps(eps), eps_uncorrected, Adam::eps_uncorrected);
     /// Adam with decoupled weight decay.
-    adamw = "AdamW" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
+    adamw = "AdamW" ["(lr, betas=(0.9, 0.999), eps=1e-8, **options)"] (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
         AdamW::new(lr).betas(betas.0, betas.1).eps(eps);
     /// AMSGrad.
-    amsgrad = "AmsGrad" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8, eps_uncorrected: bool = false)
+    amsgrad = "AmsGrad" ["(lr, betas=(0.9, 0.999), eps=1e-8, eps_uncorrected=False, **options)"] (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8, eps_uncorrected: bool = false)
         if_set(AmsGrad::new(lr).betas(betas.0, betas.1).eps(eps), eps_uncorrected, AmsGrad::eps_uncorrected);
     /// Adagrad.
     adagrad = "Adagrad" (lr: f64, eps: f64 = 1e-10, eps_under_root: bool = false)

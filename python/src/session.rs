@@ -43,6 +43,14 @@ pub(crate) fn released<R>(py: Python<'_>, f: impl FnOnce() -> R) -> R {
     py.detach(move || f.call()).0
 }
 
+/// The error of an object that holds threads and memory of its own, and so has no copies.
+pub(crate) fn not_pickled(class: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a {class} cannot be copied or pickled; make another one of the same module, and pass the dict `weights` of this one to \
+         its `set_weights`"
+    ))
+}
+
 /// Reads the options that sessions and trainers share.
 pub(crate) fn options(
     device: &str,
@@ -52,7 +60,8 @@ pub(crate) fn options(
     work_limit: Option<f64>,
 ) -> PyResult<SessionOptions> {
     let limits = Limits { memory: memory_limit, work: work_limit.map(|work| work as u64) };
-    let mut options = SessionOptions { threads, limits, ..SessionOptions::default() };
+    let interrupt = Some(crate::interrupt::of_signals());
+    let mut options = SessionOptions { threads, limits, interrupt, ..SessionOptions::default() };
     options.device = crate::device::device(device)?;
     if let Some(policy) = policy {
         let parsed: Result<Policy, _> = policy.parse();
@@ -231,6 +240,10 @@ impl PySession {
         let session =
             released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;
         Ok(Self::of(module, session))
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Session"))
     }
 
     /// An empty graph, which `with` makes current.

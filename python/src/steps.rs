@@ -3,8 +3,9 @@
 use crate::error::raised;
 use crate::graph::{Current, Shared};
 use crate::session::{Emitted, new_graph, released, values_of};
+use crate::step::PyStep;
 use crate::tasks::{Task, rounds};
-use crate::train::{PyStep, PyTrainer};
+use crate::train::PyTrainer;
 use crate::weights::{extents, weights_dict};
 use autobatch::ir::graph::{Value, ValueKey};
 use autobatch::sampling::Sampling;

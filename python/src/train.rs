@@ -3,10 +3,10 @@
 use crate::error::{BusyError, raised};
 use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
-use crate::session::{Emitted, PySession, new_graph, options, released};
+use crate::session::{Emitted, PySession, new_graph, not_pickled, options, released};
+use crate::step::PyStep;
 use crate::weights::{imported, replaced, weights_dict};
 use autobatch::ir::{Module, Weights};
-use autobatch::train::Step;
 use autobatch::{SuspendedGrowth, Trainer};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
@@ -22,84 +22,6 @@ pub(crate) struct PyTrainer {
     trainer: Mutex<Trainer>,
     /// The incremental execution of `evaluate`.
     pub(crate) suspended: Mutex<SuspendedGrowth>,
-}
-
-/// The report of a step.
-#[pyclass(frozen, name = "Step", module = "autobatch")]
-pub(crate) struct PyStep {
-    pub(crate) step: Step,
-}
-
-#[pymethods]
-impl PyStep {
-    /// The number of the step, from 0.
-    #[getter]
-    fn number(&self) -> u64 {
-        self.step.number
-    }
-
-    /// The mean loss of the items.
-    #[getter]
-    fn loss(&self) -> f32 {
-        self.step.loss
-    }
-
-    /// The loss of each item.
-    #[getter]
-    fn losses(&self) -> Vec<f32> {
-        self.step.losses.clone()
-    }
-
-    /// The number of items.
-    #[getter]
-    fn instances(&self) -> usize {
-        self.step.instances()
-    }
-
-    /// The sum of the weights of the items, by which the sum of their losses is divided.
-    #[getter]
-    fn weight(&self) -> f64 {
-        self.step.weight
-    }
-
-    /// The batches of the forward part of the plan, and their lower bound.
-    #[getter]
-    fn batches(&self) -> (u32, u32) {
-        (self.step.batches, self.step.bound)
-    }
-
-    /// The norm of all gradients before clipping; None in a skipped step.
-    #[getter]
-    fn gradient_norm(&self) -> Option<f64> {
-        self.step.gradient_norm
-    }
-
-    /// Whether the update was skipped, because a loss or a gradient had a NaN or an infinity.
-    #[getter]
-    fn skipped(&self) -> bool {
-        self.step.skipped
-    }
-
-    /// The seconds of planning, executing and updating. Emitting is the caller's.
-    #[getter]
-    fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let seconds = PyDict::new(py);
-        for (name, time) in
-            [("plan", self.step.plan), ("execute", self.step.execute), ("update", self.step.update)]
-        {
-            seconds.set_item(name, time.as_secs_f64())?;
-        }
-        Ok(seconds)
-    }
-
-    /// The elements of a named output.
-    fn output(&self, name: &str) -> Option<Vec<f32>> {
-        self.step.output(name).map(<[f32]>::to_vec)
-    }
-
-    fn __repr__(&self) -> String {
-        self.step.to_string()
-    }
 }
 
 impl PyTrainer {
@@ -154,11 +76,15 @@ impl PyTrainer {
         emitted.run(items.py(), self.lock()?.session())
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Trainer"))
+    }
+
     /// A session with a copy of the current weights.
     fn session(&self) -> PyResult<PySession> {
         let weights = Arc::clone(self.lock()?.weights());
-        let session =
-            autobatch::Session::with_options(&self.module, weights, autobatch::SessionOptions::default());
+        let options = options("cpu", None, 0, None, None)?;
+        let session = autobatch::Session::with_options(&self.module, weights, options);
         Ok(PySession::of(Arc::clone(&self.module), session.map_err(raised)?))
     }
 

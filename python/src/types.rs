@@ -15,6 +15,19 @@ pub(crate) struct PyType {
 
 #[pymethods]
 impl PyType {
+    /// The type with this spelling, such as `Type("f32[8]")` or `Type("list f32[8]")`.
+    #[new]
+    fn new(spelling: &str) -> PyResult<Self> {
+        let ty = spelling
+            .parse()
+            .map_err(|reason| PyValueError::new_err(format!("{spelling:?} is no type: {reason}")))?;
+        Ok(Self { ty })
+    }
+
+    fn __getnewargs__(&self) -> (String,) {
+        (self.ty.to_string(),)
+    }
+
     /// The type with this shape.
     fn __getitem__(&self, dims: &Bound<'_, PyAny>) -> PyResult<Self> {
         if self.ty.is_list {

@@ -55,7 +55,7 @@ PARAMS = {
     "number": "float", "optimizer": "Optimizer", "options": "Unpack[Options]", "other": "Operand", "outputs": "int", "paused": "Paused",
     "parts": "Iterable[Value | Param]", "path": "Path", "place": "int", "policy": "str | None", "ports": "Type",
     "process": "int", "queries": "Sequence[Value]", "query": "Value", "rate": "float", "rho": "float", "right": "Value",
-    "rows": "int", "samples": "int", "schedule": "Schedule | Callable[[int], float]", "scale": "float", "scores": "Value", "seed": "int",
+    "rows": "int", "samples": "int", "schedule": "Schedule | Callable[[int], float]", "scale": "float", "scores": "Value", "spelling": "str", "seed": "int",
     "shape": "Shape", "sizes": "Sequence[int]", "skip_non_finite": "bool", "slope": "float", "start": "int",
     "state_dict": "Mapping[str, Any]", "stop": "int", "tags": "Sequence[Index]", "target": "Operand", "text": "str",
     "then": "Schedule", "threads": "int", "to": "str", "together": "int | None", "update": "int", "update_unused": "bool",
@@ -117,7 +117,8 @@ PARAMS_OF = {
 
 RETURNS = {
     "Awaited.__await__": "Generator[Any, Any, Any]", "Awaited.__iter__": "Iterator[Any]", "Awaited.__next__": "Any",
-    "BiRNN.run_pairs": "List[tuple[Value, Value]]", "CRF.decode": "List[Value]", "Cell.name": "str",
+    "BiRNN.run_pairs": "List[tuple[Value, Value]]", "BiLSTM.run_pairs": "List[tuple[Value, Value]]",
+    "BiGRU.run_pairs": "List[tuple[Value, Value]]", "Step.metrics": "dict[str, float]", "CRF.decode": "List[Value]", "Cell.name": "str",
     "ChildSumTreeLSTM.node": "tuple[Value, Value]", "Embedding.__call__": "Value", "Graph.instance": "None",
     "Graph.output": "None", "Graph.session": "Session | None", "Graph.text": "str", "Graph.to_bytes": "bytes",
     "LSTMState.push": "LSTMState", "Linear.weight": "Param", "Module.cell": "CellDecorator", "Module.param": "Param",

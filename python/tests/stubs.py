@@ -12,7 +12,7 @@ ORDER = ("__lt__", "__le__", "__gt__", "__ge__")
 EQUALITY = ("__eq__", "__ne__")
 PLAIN = {
     "__bool__": "bool", "__eq__": "bool", "__exit__": "None", "__hash__": "int", "__len__": "int", "__ne__": "bool",
-    "__repr__": "str", "_repr_html_": "str", "__enter__": "Graph",
+    "__repr__": "str", "_repr_html_": "str", "__enter__": "Graph", "__reduce__": "tuple[Any, ...]", "__getnewargs__": "tuple[str]",
 }
 """The results of special methods."""
 
@@ -102,7 +102,7 @@ def class_stub(lines, name, kind):
         described(lines, "    ", f"def __init__({', '.join(filter(None, ['self', given]))}) -> None:", "")
     for member, value in sorted(vars(kind).items()):
         full = f"{name}.{member}"
-        if member in ("__new__", "__doc__", "__module__", "__init__") or not callable(value) and member[:2] == "__":
+        if member in ("__new__", "__doc__", "__module__", "__init__", "_restored") or not callable(value) and member[:2] == "__":
             continue
         # The package adds methods of Python to a native class. Types have no order but that of every object.
         if inspect.isfunction(value) or name == "Type" and member in ORDER:
@@ -124,7 +124,7 @@ def stubs():
     """The stubs of the native module as text."""
     lines = [HEAD]
     for name, value in sorted(vars(native).items()):
-        if name.startswith("__") and name != "__version__" or name in ("_autobatch",):
+        if name.startswith("__") and name != "__version__" or name in ("_autobatch", "_remade"):
             continue
         if inspect.isclass(value):
             class_stub(lines, name, value)

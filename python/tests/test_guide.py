@@ -9,12 +9,16 @@ PAGES = pathlib.Path(__file__).parent.parent.parent / "docs" / "src"
 PAGE = PAGES / "python.md"
 
 
-@pytest.mark.parametrize("number, needs", [(1, "numpy"), (2, "numpy"), (3, "torch"), (4, "numpy")])
-def test_a_program_of_the_guide_trains(number, needs):
+@pytest.mark.parametrize("section, needs", [
+    ("Native", "numpy"), ("DyNet's", "numpy"), ("TorchFold's", "torch"), ("Transformers", "numpy"),
+])
+def test_the_programs_of_a_section_of_the_guide_run(section, needs):
     pytest.importorskip(needs, reason=f"{needs} is not installed")
-    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(programs) == 5
-    exec(compile(programs[0] + programs[number], str(PAGE), "exec"), {"__name__": "guide"})
+    head, *sections = PAGE.read_text().split("\n## ")
+    (text,) = [text for text in sections if text.startswith(f"{section}\n")]
+    programs = [program for part in (head, text) for program in re.findall(r"```python\n(.*?)```", part, re.DOTALL)]
+    assert len(programs) >= 2
+    exec(compile("\n".join(programs), str(PAGE), "exec"), {"__name__": "guide"})
 
 
 def test_a_module_of_torch_trains_as_it_is():

@@ -1,6 +1,7 @@
-"""Threads, processes and long runs."""
+"""Threads, processes and signals."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -65,20 +66,39 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=60)
 
 
-def resident():
-    """The resident memory in bytes."""
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no interval timers")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_signal_stops_a_step_within_its_plan(threads):
+    """Ctrl-C is such a signal. A step that runs to its end would have changed the weights before the handler was called."""
+    m = ab.Module("long")
+    w = m.param("w", (512, 512))
+    trainer = ab.Trainer(m, ab.optim.Sgd(0.1), threads=threads)
+    before, emitted = trainer.weights["w"], False
 
+    def loss(_):
+        nonlocal emitted
+        x = ab.input(np.ones((512, 512)))
+        for _ in range(150):
+            x = (x @ w).tanh()
+        emitted = True
+        return x.square().mean()
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the system has no /proc")
-def test_the_memory_of_a_long_run_is_flat():
-    m, emit = module()
-    trainer = ab.Trainer(m, ab.optim.Sgd(0.01), threads=1)
-    steps = int(os.environ.get("AUTOBATCH_LONG_RUN", "4000"))
-    sizes = []
-    for step in range(steps):
-        trainer.step([step % 5 + 1], lambda length: emit(length).sum())
-        if step in (steps // 4, steps - 1):
-            sizes.append(resident())
-    assert sizes[1] - sizes[0] < 4 << 20, f"{sizes[1] - sizes[0]} bytes more after {steps} steps"
+    class Stopped(Exception):
+        """The exception of the handler."""
+
+    def stop(*_):
+        if not emitted:
+            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            return
+        raise Stopped
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(Stopped):
+            trainer.step([0], loss)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert trainer.steps == 0 and np.array_equal(trainer.weights["w"], before)
+    assert trainer.step([0], lambda _: (w.value() - 1.0).square().mean()).number == 0

@@ -1,6 +1,7 @@
 """Steps over weighted items, in parts and over tasks, frozen parameters, gradients, minibatches and searches."""
 
 import itertools
+import sys
 
 import numpy as np
 import pytest
@@ -249,3 +250,25 @@ def test_scores_without_a_next_symbol_are_errors():
 
     with pytest.raises(ValueError, match="no next symbol"):
         session.tasks([0], search)
+
+
+@pytest.mark.parametrize("progress", [None, False, True])
+def test_epochs_yield_the_steps_of_a_loop(progress, capsys):
+    if progress:
+        pytest.importorskip("tqdm")
+    trainer, loss = tagger()
+    other, own = tagger()
+    batches = list(ab.data.batches(SENTENCES, 3))
+    steps = list(ab.train.epoch(trainer, batches, loss, weights=lambda item: len(item[0]), progress=progress))
+    expected = [other.step(batch, own, weights=lambda item: len(item[0])) for batch in batches]
+    assert [step.loss for step in steps] == [step.loss for step in expected]
+    shown = capsys.readouterr().err
+    assert ("items/s" in shown) == bool(progress)
+
+
+def test_a_bar_that_is_insisted_on_names_the_package(monkeypatch):
+    trainer, loss = tagger()
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    assert len(list(ab.train.epoch(trainer, [SENTENCES], loss))) == 1
+    with pytest.raises(ImportError, match="pip install tqdm"):
+        next(ab.train.epoch(trainer, [SENTENCES], loss, progress=True))

@@ -45,7 +45,6 @@ pub(super) fn operand(any: &Bound<'_, PyAny>) -> PyResult<Operand> {
 
 /// Reads floats with their shape from an array, a sequence or a number.
 pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
-    let py = any.py();
     // numpy would read a string as its number, and None as NaN.
     if any.is_none() || any.is_instance_of::<PyString>() || any.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(format!(
@@ -55,8 +54,7 @@ pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)>
     let array: PyReadonlyArrayDyn<'_, f32> = match any.extract() {
         Ok(array) => array,
         Err(_) => {
-            let as_array = py.import("numpy")?.getattr("asarray")?.call1((any, "float32"));
-            let array = as_array.map_err(|error| {
+            let array = as_array(any).map_err(|error| {
                 PyTypeError::new_err(format!(
                     "expected a value, a number or an array of numbers, found {any:?}: {error}"
                 ))
@@ -65,6 +63,14 @@ pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)>
         }
     };
     Ok((array.shape().to_vec(), row_major(&array).into_owned()))
+}
+
+/// An array of floats with the numbers of any object that numpy can read, or that lends its memory by DLPack.
+fn as_array<'py>(any: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = any.py().import("numpy")?;
+    let is_lent = any.hasattr("__dlpack__")? && !any.hasattr("__array__")?;
+    let lent = is_lent.then(|| numpy.getattr("from_dlpack")?.call1((any,))).transpose()?;
+    numpy.getattr("asarray")?.call1((lent.as_ref().unwrap_or(any), "float32"))
 }
 
 /// The elements of an array row by row. An array that lies column by column, such as a transpose, is copied.
