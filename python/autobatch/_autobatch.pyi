@@ -42,12 +42,23 @@ def Adam(lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-0
 def AdamW(lr: float, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-08, **options: Unpack[Options]) -> Optimizer:
     """Adam with decoupled weight decay."""
 
+class AdaptiveSoftmax:
+    """A softmax over many classes in the order of their frequency: rare ones lie in clusters of narrow layers."""
+    def __init__(self, module: Module, name: str, inputs: int, cutoffs: Sequence[int], reduction: int = 4) -> None:
+        ...
+    def log_probabilities(self, x: Value) -> Value:
+        """The log-probabilities of all classes."""
+    def loss(self, x: Value, class_: int) -> Value:
+        """The negative log-probability of a class."""
+
 class AdditiveAttention:
     """Additive attention of a query over keys and values."""
     def __init__(self, module: Module, name: str, query: int, key: int, width: int) -> None:
         ...
     def keys(self, keys: Sequence[Value]) -> List[Value]:
         """The projected keys, for any number of queries."""
+    def read(self, query: Value, keys: Sequence[Value], values: Sequence[Value]) -> Value:
+        """The attention of the query over values, one for each projected key and at least one."""
     def scores(self, query: Value, keys: Value) -> Value:
         """The scores of projected keys, before the softmax."""
 
@@ -72,8 +83,8 @@ class Awaited:
         ...
 
 class BiGRU:
-    """A GRU in each direction."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    """The layer in both directions."""
+    def __init__(self, module: Module, name: str, input: int, width: int, *, layers: int = 1, dropout: float = 0.0, layer_norm: bool = False, input_dropout: float = 0.0, hidden_dropout: float = 0.0, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def last(self, xs: Sequence[Value]) -> Value:
         """The concatenated last outputs of both directions."""
@@ -83,8 +94,8 @@ class BiGRU:
         """For each input, the outputs of both directions as a pair."""
 
 class BiLSTM:
-    """An LSTM in each direction."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    """The layer in both directions."""
+    def __init__(self, module: Module, name: str, input: int, width: int, *, layers: int = 1, dropout: float = 0.0, peepholes: bool = False, projection: int | None = None, forget_bias: float = 0.0, layer_norm: bool = False, input_dropout: float = 0.0, hidden_dropout: float = 0.0, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def last(self, xs: Sequence[Value]) -> Value:
         """The concatenated last outputs of both directions."""
@@ -94,8 +105,8 @@ class BiLSTM:
         """For each input, the outputs of both directions as a pair."""
 
 class BiRNN:
-    """A simple recurrent layer in each direction."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    """The layer in both directions."""
+    def __init__(self, module: Module, name: str, input: int, width: int, *, layers: int = 1, dropout: float = 0.0, activation: str = 'tanh', layer_norm: bool = False, input_dropout: float = 0.0, hidden_dropout: float = 0.0, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def last(self, xs: Sequence[Value]) -> Value:
         """The concatenated last outputs of both directions."""
@@ -103,6 +114,13 @@ class BiRNN:
         """For each input, the concatenated outputs of both directions."""
     def run_pairs(self, xs: Sequence[Value]) -> List[tuple[Value, Value]]:
         """For each input, the outputs of both directions as a pair."""
+
+class Bilinear:
+    """Each output is a bilinear form of two vectors, plus a bias."""
+    def __init__(self, module: Module, name: str, lefts: int, rights: int, outputs: int) -> None:
+        ...
+    def __call__(self, left: Value, right: Value) -> Value:
+        ...
 
 class BusyError(AutobatchError):
     """Another thread uses the object."""
@@ -131,12 +149,19 @@ class CellDecorator:
     def __call__(self, body: Callable[..., Any]) -> Cell:
         ...
 
+class CharCNN:
+    """A convolution over characters with the maximum over positions: a vector of a word of any length."""
+    def __init__(self, module: Module, name: str, input: int, window: int, filters: int, activation: str = 'relu') -> None:
+        ...
+    def __call__(self, chars: Sequence[Value]) -> Value:
+        ...
+
 class CheckpointError(AutobatchError):
     """A file could not be written or read."""
 
 class ChildSumTreeLSTM:
     """The child-sum Tree-LSTM, for nodes with any number of children."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    def __init__(self, module: Module, name: str, input: int, width: int, *, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def node(self, x: Value, children: Sequence[tuple[Value, Value]]) -> tuple[Value, Value]:
         """The state `(h, c)` of a node with an input over a sequence of children `(h, c)`."""
@@ -144,12 +169,21 @@ class ChildSumTreeLSTM:
 class ClosedError(AutobatchError):
     """A graph, cell or session is closed."""
 
+class DotAttention:
+    """Scaled dot-product attention, which has no parameters."""
+    def __init__(self, width: int, scale: float | None = None) -> None:
+        ...
+    def read(self, query: Value, keys: Sequence[Value], values: Sequence[Value]) -> Value:
+        """The attention of the query over values, one for each key and at least one."""
+
 class Embedding:
     """A table of vectors, one a row."""
-    def __init__(self, module: Module, name: str, rows: int, width: int) -> None:
+    def __init__(self, module: Module, name: str, rows: int, width: int, *, init: Init | ArrayLike | None = None, padding: int | None = None) -> None:
         ...
     def __call__(self, index: Index) -> Value:
         ...
+    def label_loss(self, x: Value, label: Index) -> Value:
+        """The loss of a row under the scores of all rows, without a score in memory: for a tied output layer of many rows."""
     def scores(self, x: Value) -> Value:
         """The inner product of `x` with every row: scores of a tied output layer."""
 
@@ -305,25 +339,25 @@ class Expression:
 
 class GRU:
     """The gated recurrent unit."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    def __init__(self, module: Module, name: str, input: int, width: int, *, layers: int = 1, dropout: float = 0.0, layer_norm: bool = False, input_dropout: float = 0.0, hidden_dropout: float = 0.0, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def last(self, xs: Sequence[Value]) -> Value:
         """The hidden value after the last input; zeros without inputs."""
     def run(self, xs: Sequence[Value]) -> List[Value]:
         """The hidden value after each input."""
     def start(self, values: Iterable[Value | Param] | None = None) -> GRUState:
-        """The state before the first input, or a given state."""
+        """The state before the first input, or a given state: the values of all layers, lowest first."""
 
 class GRUState:
     """The state of a layer after some inputs. It never changes: `push` returns the next one."""
     @property
     def h(self) -> Value:
-        """The hidden value."""
+        """The hidden value of the top layer."""
     def push(self, x: Value) -> GRUState:
         """The state after one more input."""
     @property
     def values(self) -> tuple[Value, ...]:
-        """All values of the state, the hidden one first."""
+        """All values of the state: for each layer from the lowest on, the hidden value first."""
 
 class GatedGraph:
     """The gated graph network: in each round, every node sums its neighbours and updates its state by a GRU."""
@@ -374,6 +408,13 @@ class GraphAttention:
     def __call__(self, nodes: Sequence[Value], neighbours: Sequence[Sequence[int]]) -> List[Value]:
         ...
 
+class GroupNorm:
+    """Normalisation over groups of channels."""
+    def __init__(self, module: Module, name: str, groups: int, channels: int) -> None:
+        ...
+    def __call__(self, x: Value) -> Value:
+        ...
+
 class Guards:
     """Everything that the code of a module can read besides its arguments."""
     def __init__(self, guards: Any) -> None:
@@ -404,25 +445,32 @@ class Init:
 
 class LSTM:
     """Long short-term memory."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    def __init__(self, module: Module, name: str, input: int, width: int, *, layers: int = 1, dropout: float = 0.0, peepholes: bool = False, projection: int | None = None, forget_bias: float = 0.0, layer_norm: bool = False, input_dropout: float = 0.0, hidden_dropout: float = 0.0, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def last(self, xs: Sequence[Value]) -> Value:
         """The hidden value after the last input; zeros without inputs."""
     def run(self, xs: Sequence[Value]) -> List[Value]:
         """The hidden value after each input."""
     def start(self, values: Iterable[Value | Param] | None = None) -> LSTMState:
-        """The state before the first input, or a given state."""
+        """The state before the first input, or a given state: the values of all layers, lowest first."""
 
 class LSTMState:
     """The state of a layer after some inputs. It never changes: `push` returns the next one."""
     @property
     def h(self) -> Value:
-        """The hidden value."""
+        """The hidden value of the top layer."""
     def push(self, x: Value) -> LSTMState:
         """The state after one more input."""
     @property
     def values(self) -> tuple[Value, ...]:
-        """All values of the state, the hidden one first."""
+        """All values of the state: for each layer from the lowest on, the hidden value first."""
+
+class LatticeLSTM:
+    """The lattice LSTM: a character also reads the words that end at it."""
+    def __init__(self, module: Module, name: str, chars: int, words: int, width: int, *, init: Init | ArrayLike | None = None) -> None:
+        ...
+    def run(self, chars: Sequence[Value], words: Sequence[tuple[int, int, Value]]) -> List[tuple[Value, Value]]:
+        """The states `(h, c)` after each character. `words` are triples `(first, last, vector)`: the positions of the first and the"""
 
 class LayerNorm:
     """Layer normalisation with a gain and a bias."""
@@ -612,7 +660,7 @@ class Lazy:
 
 class Linear:
     """`y = x · W + b`"""
-    def __init__(self, module: Module, name: str, inputs: int, outputs: int, bias: bool = True) -> None:
+    def __init__(self, module: Module, name: str, inputs: int, outputs: int, bias: bool = True, *, init: Init | ArrayLike | None = None) -> None:
         ...
     def __call__(self, *parts: Value) -> Value:
         ...
@@ -626,6 +674,15 @@ class MLP:
         ...
     def __call__(self, x: Value) -> Value:
         ...
+
+class MVRNN:
+    """The matrix-vector recursive layer: every node has a vector and a matrix."""
+    def __init__(self, module: Module, name: str, width: int, *, init: Init | ArrayLike | None = None) -> None:
+        ...
+    def leaf(self, vector: Value, matrix: Value) -> tuple[Value, Value]:
+        """A leaf with a vector, and a matrix given as one row of `width * width` elements, transposed."""
+    def node(self, left: tuple[Value, Value], right: tuple[Value, Value]) -> tuple[Value, Value]:
+        """The vector and the transposed matrix of a node over two such pairs."""
 
 class Module:
     """The parameters, tables and cells of a model. The first session or trainer closes it: from then on it declares nothing."""
@@ -647,7 +704,7 @@ def Momentum(lr: float, momentum: float = 0.9, **options: Unpack[Options]) -> Op
 
 class MultiHeadAttention:
     """Attention with several heads."""
-    def __init__(self, module: Module, name: str, width: int, heads: int) -> None:
+    def __init__(self, module: Module, name: str, width: int, heads: int, *, bias: bool = True, key: int | None = None, value: int | None = None, init: Init | ArrayLike | None = None) -> None:
         ...
     def __call__(self, xs: Sequence[Value], causal: bool = False) -> List[Value]:
         ...
@@ -665,6 +722,13 @@ class Optimizer:
         ...
     def learning_rate(self, update: int = 1) -> float:
         """The learning rate of an update, from 1."""
+
+class PReLU:
+    """`relu` with a learned slope below zero."""
+    def __init__(self, module: Module, name: str, slopes: int = 1) -> None:
+        ...
+    def __call__(self, x: Value) -> Value:
+        ...
 
 class Param:
     """A parameter of a module. In an expression it stands for its value."""
@@ -737,25 +801,25 @@ class RMSNorm:
 
 class RNN:
     """The simple recurrent layer."""
-    def __init__(self, module: Module, name: str, input: int, width: int) -> None:
+    def __init__(self, module: Module, name: str, input: int, width: int, *, layers: int = 1, dropout: float = 0.0, activation: str = 'tanh', layer_norm: bool = False, input_dropout: float = 0.0, hidden_dropout: float = 0.0, hoist: bool = False, init: Init | ArrayLike | None = None) -> None:
         ...
     def last(self, xs: Sequence[Value]) -> Value:
         """The hidden value after the last input; zeros without inputs."""
     def run(self, xs: Sequence[Value]) -> List[Value]:
         """The hidden value after each input."""
     def start(self, values: Iterable[Value | Param] | None = None) -> RNNState:
-        """The state before the first input, or a given state."""
+        """The state before the first input, or a given state: the values of all layers, lowest first."""
 
 class RNNState:
     """The state of a layer after some inputs. It never changes: `push` returns the next one."""
     @property
     def h(self) -> Value:
-        """The hidden value."""
+        """The hidden value of the top layer."""
     def push(self, x: Value) -> RNNState:
         """The state after one more input."""
     @property
     def values(self) -> tuple[Value, ...]:
-        """All values of the state, the hidden one first."""
+        """All values of the state: for each layer from the lowest on, the hidden value first."""
 
 class RecordError(AutobatchError):
     """An op of torch cannot be recorded."""
@@ -1054,26 +1118,26 @@ class TransformerState:
 
 class TreeGRU:
     """The binary gated recurrent tree layer."""
-    def __init__(self, module: Module, name: str, width: int) -> None:
+    def __init__(self, module: Module, name: str, width: int, *, input: int | None = None, init: Init | ArrayLike | None = None) -> None:
         ...
-    def node(self, left: Value, right: Value) -> Value:
-        """The value of a node over two children."""
+    def node(self, left: Value, right: Value, x: Value | None = None) -> Value:
+        """The value of a node over two children, with the input of the node if the layer was declared with one."""
 
 class TreeLSTM:
     """The binary Tree-LSTM."""
-    def __init__(self, module: Module, name: str, width: int) -> None:
+    def __init__(self, module: Module, name: str, width: int, *, input: int | None = None, forget_bias: float = 0.0, init: Init | ArrayLike | None = None) -> None:
         ...
     def leaf(self, x: Value) -> tuple[Value, Value]:
         """A leaf with a given vector: `(x, 0)`."""
-    def node(self, left: tuple[Value, Value], right: tuple[Value, Value]) -> tuple[Value, Value]:
-        """The state `(h, c)` of a node over two children `(h, c)`."""
+    def node(self, left: tuple[Value, Value], right: tuple[Value, Value], x: Value | None = None) -> tuple[Value, Value]:
+        """The state `(h, c)` of a node over two children `(h, c)`, with the input of the node if the layer was declared with one."""
 
 class TreeRNN:
     """The binary recursive layer."""
-    def __init__(self, module: Module, name: str, width: int) -> None:
+    def __init__(self, module: Module, name: str, width: int, *, input: int | None = None, bias: bool = False, activation: str = 'tanh', init: Init | ArrayLike | None = None) -> None:
         ...
-    def node(self, left: Value, right: Value) -> Value:
-        """The value of a node over two children."""
+    def node(self, left: Value, right: Value, x: Value | None = None) -> Value:
+        """The value of a node over two children, with the input of the node if the layer was declared with one."""
 
 class Type:
     """A type of values: `f32[8]`, `f32[2, 3]`, `f32` (one number), `index`, `list_of(f32[8])`."""

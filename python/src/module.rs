@@ -136,7 +136,7 @@ fn results_of(results: &Bound<'_, PyAny>) -> PyResult<(Vec<ValueKey>, bool)> {
 }
 
 /// Reads an initialiser: a number for a constant, an array for values, or what `ab.init` makes.
-fn init(any: Option<&Bound<'_, PyAny>>) -> PyResult<Init> {
+pub(crate) fn init(any: Option<&Bound<'_, PyAny>>) -> PyResult<Init> {
     let Some(any) = any else { return Ok(Init::Glorot(1.0)) };
     if let Ok(init) = any.cast::<PyInit>() {
         return Ok(init.get().init.clone());

@@ -42,25 +42,25 @@ WEIGHTS = "Mapping[str, ArrayLike]"
 PARAMS = {
     "activation": "str", "ahead": "bool", "alpha": "float", "answer": "Any", "array": "ArrayLike", "average": "float",
     "axis": "int | None", "b": "Value", "batch_size": "int", "betas": "tuple[float, float]", "bias": "Param | None",
-    "by": "float", "chosen": "Callable[[str], object]", "classes": "int", "count": "int", "deviation": "float",
+    "by": "float", "channels": "int", "chosen": "Callable[[str], object]", "classes": "int", "count": "int", "cutoffs": "Sequence[int]", "deviation": "float",
     "device": "str", "dims": "Shape", "dropout": "float", "dtype": "str", "element": "Type | None",
     "elements": "ArrayLike", "emit": EMIT, "encoded": "Sequence[Value]", "eps": "float",
-    "eps_uncorrected": "bool", "eps_under_root": "bool", "every": "int", "feed_forward": "int | None", "gain": "float",
+    "eps_uncorrected": "bool", "eps_under_root": "bool", "every": "int", "feed_forward": "int | None", "filters": "int", "forget_bias": "float", "gain": "float",
     "gamma": "float", "gates": "Value", "gradients": "Sequence[Array | None]", "groups": "Sequence[Sequence[Value]]",
-    "half": "int", "heads": "int", "high": "float", "index": "Index", "indices": "Sequence[int]",
-    "init": "Init | ArrayLike | None", "input": "int", "inputs": "int", "item": "Value", "items": "Iterable[Item]",
-    "k": "int", "key": "int", "keys": "Value", "label": "Index", "layers": "int", "left": "Value", "legal": "Sequence[bool]",
+    "half": "int", "heads": "int", "hidden_dropout": "float", "high": "float", "hoist": "bool", "index": "Index", "indices": "Sequence[int]",
+    "init": "Init | ArrayLike | None", "input": "int", "input_dropout": "float", "inputs": "int", "item": "Value", "items": "Iterable[Item]",
+    "k": "int", "key": "int", "keys": "Value", "label": "Index", "layer_norm": "bool", "layers": "int", "left": "Value", "lefts": "int", "legal": "Sequence[bool]",
     "longest": "int", "loss": LOSS, "low": "float", "lr": "float", "margin": "float", "memory_limit": "int | None",
     "mod": "None", "module": "Module", "momentum": "float", "name": "str", "names": "Mapping[str, str]", "norm_first": "bool",
     "number": "float", "optimizer": "Optimizer", "options": "Unpack[Options]", "other": "Operand", "outputs": "int", "paused": "Paused",
-    "parts": "Iterable[Value | Param]", "path": "Path", "place": "int", "policy": "str | None", "ports": "Type",
-    "process": "int", "queries": "Sequence[Value]", "query": "Value", "rate": "float", "rho": "float", "right": "Value",
+    "parts": "Iterable[Value | Param]", "padding": "int | None", "path": "Path", "peepholes": "bool", "place": "int", "policy": "str | None", "ports": "Type",
+    "process": "int", "projection": "int | None", "queries": "Sequence[Value]", "query": "Value", "rate": "float", "reduction": "int", "rho": "float", "right": "Value", "rights": "int",
     "rows": "int", "samples": "int", "schedule": "Schedule | Callable[[int], float]", "scale": "float", "scores": "Value", "spelling": "str", "seed": "int",
-    "shape": "Shape", "sizes": "Sequence[int]", "skip_non_finite": "bool", "slope": "float", "start": "int",
+    "shape": "Shape", "sizes": "Sequence[int]", "skip_non_finite": "bool", "slope": "float", "slopes": "int", "start": "int",
     "state_dict": "Mapping[str, Any]", "stop": "int", "tags": "Sequence[Index]", "target": "Operand", "text": "str",
     "then": "Schedule", "threads": "int", "to": "str", "together": "int | None", "update": "int", "update_unused": "bool",
     "updates": "int", "used": "Sequence[int]", "value": "Operand", "values": "Iterable[Value | Param]", "watch": "bool",
-    "weight": "Param", "weights": "Sequence[float] | Callable[[Item], float] | None", "width": "int", "widths": "Sequence[int]",
+    "weight": "Param", "weights": "Sequence[float] | Callable[[Item], float] | None", "width": "int", "widths": "Sequence[int]", "window": "int",
     "work_limit": "float | None", "x": "Value", "xs": "Sequence[Value]",
 }
 """The type of a parameter by its name."""
@@ -68,6 +68,18 @@ PARAMS = {
 PARAMS_OF = {
     "AdditiveAttention.__init__": {"query": "int", "key": "int"},
     "AdditiveAttention.keys": {"keys": "Sequence[Value]"},
+    "AdditiveAttention.read": {"keys": "Sequence[Value]", "values": "Sequence[Value]"},
+    "DotAttention.__init__": {"scale": "float | None"},
+    "DotAttention.read": {"keys": "Sequence[Value]", "values": "Sequence[Value]"},
+    "GroupNorm.__init__": {"groups": "int"},
+    "CharCNN.__init__": {"chars": "int"}, "CharCNN.__call__": {"chars": "Sequence[Value]"},
+    "LatticeLSTM.__init__": {"chars": "int", "words": "int"},
+    "LatticeLSTM.run": {"chars": "Sequence[Value]", "words": "Sequence[tuple[int, int, Value]]"},
+    "MVRNN.leaf": {"vector": "Value", "matrix": "Value"},
+    "MVRNN.node": {"left": "tuple[Value, Value]", "right": "tuple[Value, Value]"},
+    "MultiHeadAttention.__init__": {"bias": "bool", "key": "int | None", "value": "int | None"},
+    "TreeGRU.__init__": {"input": "int | None"}, "TreeLSTM.__init__": {"input": "int | None"},
+    "TreeRNN.__init__": {"input": "int | None", "bias": "bool"},
     "CRF.__init__": {"tags": "int"},
     "Expression.__init__": {"b": "int"}, "Expression.input_of": {"b": "int"}, "Expression.repeated": {"b": "int"},
     "CRF.decode": {"scores": "Sequence[Value]"},
@@ -96,7 +108,8 @@ PARAMS_OF = {
     "Trainer.set_aside": {"names": "set[str]"},
     "Trainer.step_graph": {"loss": "Callable[[], Emitted]"},
     "Trainer.step_tasks": {"loss": "Callable[[Item], Coroutine[Any, Any, Value]]"},
-    "TreeLSTM.node": {"left": "tuple[Value, Value]", "right": "tuple[Value, Value]"},
+    "TreeGRU.node": {"x": "Value | None"}, "TreeRNN.node": {"x": "Value | None"},
+    "TreeLSTM.node": {"left": "tuple[Value, Value]", "right": "tuple[Value, Value]", "x": "Value | None"},
     "Type.__getitem__": {"key": "Shape"},
     "Value.__getitem__": {"key": "Index | slice"},
     "Value.cross_entropy_with": {"target": "Value"},
@@ -117,6 +130,7 @@ PARAMS_OF = {
 
 RETURNS = {
     "Awaited.__await__": "Generator[Any, Any, Any]", "Awaited.__iter__": "Iterator[Any]", "Awaited.__next__": "Any",
+    "LatticeLSTM.run": "List[tuple[Value, Value]]", "MVRNN.leaf": "tuple[Value, Value]", "MVRNN.node": "tuple[Value, Value]",
     "BiRNN.run_pairs": "List[tuple[Value, Value]]", "BiLSTM.run_pairs": "List[tuple[Value, Value]]",
     "BiGRU.run_pairs": "List[tuple[Value, Value]]", "Step.metrics": "dict[str, float]", "CRF.decode": "List[Value]", "Cell.name": "str",
     "ChildSumTreeLSTM.node": "tuple[Value, Value]", "Embedding.__call__": "Value", "Graph.instance": "None",
@@ -157,6 +171,8 @@ RETURNS_OF_CLASS = {
 """The type that the methods of a class return which are not in `RETURNS`."""
 
 CALLS = {
+    "Bilinear": "left: Value, right: Value -> Value", "CharCNN": "chars: Sequence[Value] -> Value", "GroupNorm": "x: Value -> Value",
+    "PReLU": "x: Value -> Value",
     "Cell": "*args: Index -> Any", "CellDecorator": "body: Callable[..., Any] -> Cell", "Embedding": "index: Index -> Value",
     "Experts": "x: Value -> Value",
     "GatedGraph": "states: Sequence[Value], neighbours: Sequence[Sequence[int]], rounds: int -> List[Value]",
@@ -171,7 +187,9 @@ CALLS = {
 }
 """Of callable objects, the parameters and the result."""
 
-SIGNATURES = {"SampledSoftmax.full_loss": "self, x: Value, class_: int"}
+SIGNATURES = {
+    "SampledSoftmax.full_loss": "self, x: Value, class_: int", "AdaptiveSoftmax.loss": "self, x: Value, class_: int",
+}
 """The parameters of functions that Python cannot inspect, because one is named by a keyword."""
 
 INTERNAL = {"Engine", "Expression", "Guards", "Lazy", "Recorder", "computed", "op_codes", "waits"}

@@ -143,6 +143,17 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         State { layer: *self, values: state, masks: self.masks(state[0].graph()) }
     }
 
+    /// The state of a sequence that has these values and [masks](State::masks).
+    #[track_caller]
+    #[must_use]
+    pub const fn state_of<'g>(
+        &self,
+        values: [Value<'g>; S],
+        masks: [Option<Value<'g>>; 2],
+    ) -> State<'g, K, S> {
+        State { layer: *self, values, masks }
+    }
+
     /// The hidden value after each input.
     #[track_caller]
     #[must_use]

@@ -29,6 +29,12 @@ impl<'g, K: Copy, const S: usize> State<'g, K, S> {
         self.values[0]
     }
 
+    /// The masks of variational dropout, for inputs and for hidden values: the same at every state of a sequence.
+    #[must_use]
+    pub const fn masks(&self) -> [Option<Value<'g>>; 2] {
+        self.masks
+    }
+
     /// All values of the state, `[h, c]` for an LSTM.
     #[must_use]
     pub const fn values(&self) -> [Value<'g>; S] {

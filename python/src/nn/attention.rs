@@ -2,10 +2,10 @@
 
 use super::many;
 use crate::graph::wrap;
-use crate::module::PyModule_;
+use crate::module::{PyModule_, init};
 use crate::value::{Many, PyValue, wrapped};
 use autobatch::ir::graph::Value;
-use autobatch::nn::{AdditiveAttention, MultiHeadAttention, Positions};
+use autobatch::nn::{AdditiveAttention, DotAttention, MultiHeadAttention, MultiHeadOptions, Positions};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -17,10 +17,24 @@ struct PyMultiHead {
 
 #[pymethods]
 impl PyMultiHead {
-    /// Declares the layer; `heads` must divide `width`.
+    /// Declares the layer; `heads` must divide `width`. `key` and `value` are the widths of keys and values that differ from it.
     #[new]
-    fn new(py: Python<'_>, module: &PyModule_, name: &str, width: usize, heads: usize) -> PyResult<Self> {
-        Ok(Self { layer: module.declare(py, |m| Ok(MultiHeadAttention::new(m, name, width, heads)))? })
+    #[pyo3(signature = (module, name, width, heads, *, bias = true, key = None, value = None, init = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        width: usize,
+        heads: usize,
+        bias: bool,
+        key: Option<usize>,
+        value: Option<usize>,
+        init: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let options = MultiHeadOptions { bias, key, value, init: self::init(init)? };
+        let declare = |m: &mut _| Ok(MultiHeadAttention::with_options(m, name, width, heads, &options));
+        Ok(Self { layer: module.declare(py, declare)? })
     }
 
     /// The attention of each position over all positions; with `causal`, over itself and earlier ones.
@@ -85,6 +99,36 @@ impl PyAdditive {
         })?;
         wrapped(py, &keys.graph, scores)
     }
+
+    /// The attention of the query over values, one for each projected key and at least one.
+    fn read(&self, query: &PyValue, keys: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+        let (py, keys, values) = (keys.py(), Many::of(keys)?, Many::of(values)?);
+        let graph = query.owner();
+        graph.emit(py, |g| wrap(graph, self.layer.read(g, query.get(g)?, &keys.get(g)?, values.get(g)?)))
+    }
+}
+
+/// Scaled dot-product attention, which has no parameters.
+#[pyclass(frozen, name = "DotAttention", module = "autobatch.nn")]
+struct PyDotAttention {
+    layer: DotAttention,
+}
+
+#[pymethods]
+impl PyDotAttention {
+    /// The layer with factor `1 / sqrt(width)`, for queries and keys of this width, or with the given factor.
+    #[new]
+    #[pyo3(signature = (width, scale = None))]
+    fn new(width: usize, scale: Option<f32>) -> Self {
+        Self { layer: scale.map_or_else(|| DotAttention::scaled(width), |scale| DotAttention { scale }) }
+    }
+
+    /// The attention of the query over values, one for each key and at least one.
+    fn read(&self, query: &PyValue, keys: &Bound<'_, PyAny>, values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+        let (py, keys, values) = (keys.py(), Many::of(keys)?, Many::of(values)?);
+        let graph = query.owner();
+        graph.emit(py, |g| wrap(graph, self.layer.read(g, query.get(g)?, keys.get(g)?, values.get(g)?)))
+    }
 }
 
 /// Vectors that tell positions apart, to add to inputs.
@@ -127,5 +171,6 @@ impl PyPositions {
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyMultiHead>()?;
     m.add_class::<PyAdditive>()?;
+    m.add_class::<PyDotAttention>()?;
     m.add_class::<PyPositions>()
 }

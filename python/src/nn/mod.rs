@@ -2,6 +2,7 @@
 //! when it is called.
 
 mod attention;
+mod features;
 mod graphs;
 mod recurrent;
 mod transformer;
@@ -9,10 +10,11 @@ mod trees;
 mod vocabulary;
 
 use crate::graph::{Shared, current, wrap};
-use crate::module::{PyModule_, PyParam};
+use crate::module::{PyModule_, PyParam, init};
 use crate::value::{Index, Many, PyValue, wrapped};
 use autobatch::ir::Graph;
 use autobatch::ir::graph::{Value, ValueKey};
+use autobatch::ir::module::Init;
 use autobatch::nn::{Activation, Embedding, LayerNorm, Linear, Mlp, RmsNorm};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -56,6 +58,32 @@ fn exactly<'g, const N: usize>(values: Vec<Value<'g>>, what: &str) -> PyResult<[
     values.try_into().map_err(|_| PyValueError::new_err(format!("{what} has {N} values, found {found}")))
 }
 
+/// An option of a layer as Rust takes it.
+trait Given {
+    type Of;
+    fn given(self) -> PyResult<Self::Of>;
+}
+
+macro_rules! given {
+    ($($ty:ty),*) => {$(
+        impl Given for $ty {
+            type Of = Self;
+            fn given(self) -> PyResult<Self> {
+                Ok(self)
+            }
+        }
+    )*};
+}
+
+given! { bool, f32, Option<usize> }
+
+impl Given for &str {
+    type Of = Activation;
+    fn given(self) -> PyResult<Activation> {
+        activation(self)
+    }
+}
+
 /// `y = x · W + b`
 #[pyclass(frozen, name = "Linear", module = "autobatch.nn")]
 struct PyLinear {
@@ -67,7 +95,7 @@ struct PyLinear {
 impl PyLinear {
     /// Declares `name.w` of `[inputs, outputs]` and, with a bias, `name.b`.
     #[new]
-    #[pyo3(signature = (module, name, inputs, outputs, bias = true))]
+    #[pyo3(signature = (module, name, inputs, outputs, bias = true, *, init = None))]
     fn new(
         py: Python<'_>,
         module: &PyModule_,
@@ -75,14 +103,11 @@ impl PyLinear {
         inputs: usize,
         outputs: usize,
         bias: bool,
+        init: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let layer = module.declare(py, |m| {
-            Ok(if bias {
-                Linear::new(m, name, inputs, outputs)
-            } else {
-                Linear::no_bias(m, name, inputs, outputs)
-            })
-        })?;
+        let (weight, bias) = (self::init(init)?, bias.then_some(Init::ZEROS));
+        let declare = |m: &mut _| Ok(Linear::with_options(m, name, inputs, outputs, weight, bias));
+        let layer = module.declare(py, declare)?;
         Ok(Self { layer, name: name.to_owned() })
     }
 
@@ -107,10 +132,27 @@ struct PyEmbedding {
 
 #[pymethods]
 impl PyEmbedding {
-    /// Declares the table `name` of `[rows, width]`.
+    /// Declares the table `name` of `[rows, width]`. `init` may be an array of pretrained vectors. The row `padding` reads as zeros
+    /// and is never trained.
     #[new]
-    fn new(py: Python<'_>, module: &PyModule_, name: &str, rows: usize, width: usize) -> PyResult<Self> {
-        Ok(Self { layer: module.declare(py, |m| Ok(Embedding::new(m, name, rows, width)))? })
+    #[pyo3(signature = (module, name, rows, width, *, init = None, padding = None))]
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        rows: usize,
+        width: usize,
+        init: Option<&Bound<'_, PyAny>>,
+        padding: Option<u32>,
+    ) -> PyResult<Self> {
+        let layer = match init {
+            Some(_) => {
+                let init = self::init(init)?;
+                module.declare(py, |m| Ok(Embedding::with_options(m, name, rows, width, init)))?
+            }
+            None => module.declare(py, |m| Ok(Embedding::new(m, name, rows, width)))?,
+        };
+        Ok(Self { layer: padding.map_or(layer, |index| layer.padding(index)) })
     }
 
     /// The row at an index, bound or computed.
@@ -121,6 +163,12 @@ impl PyEmbedding {
             Err(_) => current()?,
         };
         graph.emit(index.py(), |g| wrap(&graph, self.layer.lookup(g, by.arg(g)?)))
+    }
+
+    /// The loss of a row under the scores of all rows, without a score in memory: for a tied output layer of many rows.
+    fn label_loss(&self, py: Python<'_>, x: &PyValue, label: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+        let (graph, label) = (x.owner(), Index::of(label)?);
+        graph.emit(py, |g| wrap(graph, self.layer.label_loss(x.get(g)?, label.arg(g)?)))
     }
 
     /// The inner product of `x` with every row: scores of a tied output layer.
@@ -174,6 +222,11 @@ fn activation(word: &str) -> PyResult<Activation> {
         "tanh" => Activation::Tanh,
         "sigmoid" => Activation::Sigmoid,
         "relu" => Activation::Relu,
+        "leaky_relu" => Activation::LeakyRelu(0.01),
+        "elu" => Activation::Elu(1.0),
+        "relu6" => Activation::Clamp(0.0, 6.0),
+        "hardtanh" => Activation::Clamp(-1.0, 1.0),
+        "gelu_tanh" => Activation::GeluTanh,
         "gelu" => Activation::Gelu,
         "silu" => Activation::Silu,
         "softplus" => Activation::Softplus,
@@ -181,7 +234,8 @@ fn activation(word: &str) -> PyResult<Activation> {
         "selu" => Activation::Selu,
         _ => {
             return Err(PyValueError::new_err(format!(
-                "no activation is called {word:?}; choose identity, tanh, sigmoid, relu, gelu, silu, softplus, mish or selu"
+                "no activation is called {word:?}; choose identity, tanh, sigmoid, relu, leaky_relu, elu, \
+                 relu6, hardtanh, gelu, gelu_tanh, silu, softplus, mish or selu"
             )));
         }
     })
@@ -218,6 +272,7 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyLayerNorm>()?;
     m.add_class::<PyRmsNorm>()?;
     m.add_class::<PyMlp>()?;
+    features::register(m)?;
     recurrent::register(m)?;
     trees::register(m)?;
     attention::register(m)?;

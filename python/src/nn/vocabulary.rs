@@ -5,7 +5,7 @@ use crate::error::EmitError;
 use crate::graph::{Shared, current, wrap};
 use crate::module::PyModule_;
 use crate::value::{Many, PyValue};
-use autobatch::nn::{Crf, DetachedSample, Experts, SampledSoftmax};
+use autobatch::nn::{AdaptiveSoftmax, Crf, DetachedSample, Experts, SampledSoftmax};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::sync::Arc;
@@ -121,6 +121,41 @@ impl PySampledSoftmax {
     }
 }
 
+/// A softmax over many classes in the order of their frequency: rare ones lie in clusters of narrow layers.
+#[pyclass(frozen, name = "AdaptiveSoftmax", module = "autobatch.nn")]
+struct PyAdaptiveSoftmax {
+    layer: AdaptiveSoftmax,
+}
+
+#[pymethods]
+impl PyAdaptiveSoftmax {
+    /// Declares the layer for vectors of width `inputs`. The cutoffs ascend; the last one is the number of classes. Each cluster is
+    /// narrower than the one before by the factor `reduction`.
+    #[new]
+    #[pyo3(signature = (module, name, inputs, cutoffs, reduction = 4))]
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        inputs: usize,
+        cutoffs: Vec<u32>,
+        reduction: usize,
+    ) -> PyResult<Self> {
+        let declare = |m: &mut _| Ok(AdaptiveSoftmax::new(m, name, inputs, &cutoffs, reduction));
+        Ok(Self { layer: module.declare(py, declare)? })
+    }
+
+    /// The negative log-probability of a class.
+    fn loss(&self, py: Python<'_>, x: &PyValue, class: u32) -> PyResult<PyValue> {
+        unary(x, py, |x| self.layer.loss(x, class))
+    }
+
+    /// The log-probabilities of all classes.
+    fn log_probabilities(&self, py: Python<'_>, x: &PyValue) -> PyResult<PyValue> {
+        unary(x, py, |x| self.layer.log_probabilities(x))
+    }
+}
+
 /// Classes that the losses of one graph compare theirs with.
 #[pyclass(frozen, name = "Sample", module = "autobatch.nn")]
 struct PySample {
@@ -132,5 +167,6 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyCrf>()?;
     m.add_class::<PyExperts>()?;
     m.add_class::<PySampledSoftmax>()?;
+    m.add_class::<PyAdaptiveSoftmax>()?;
     m.add_class::<PySample>()
 }
