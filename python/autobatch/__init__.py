@@ -21,6 +21,29 @@ A :class:`Trainer` does the same forward and in reverse, and updates the paramet
     vectors = session.predict([3, (1, (4, 1))], encode)
 """
 
+import sys
+
+VERSION = "0.1.0"
+
+
+def _take_native_half_with_gpus() -> None:
+    """Makes the native half of the package `autobatch-engine-gpu` that of this one, where it is installed."""
+    try:
+        from autobatch_gpu import _autobatch
+    except ModuleNotFoundError as error:
+        if error.name != "autobatch_gpu":
+            raise
+        return
+    if _autobatch.__version__ != VERSION:
+        raise ImportError(
+            f"autobatch-engine {VERSION} and autobatch-engine-gpu {_autobatch.__version__} do not fit; install both: "
+            "pip install --upgrade 'autobatch-engine[gpu]'"
+        )
+    sys.modules[f"{__name__}._autobatch"] = _autobatch
+
+
+_take_native_half_with_gpus()
+
 from . import data, decode, nn, optim, train
 from ._autobatch import (
     AutobatchError,

@@ -5,16 +5,16 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-/// The command that builds this package with GPUs.
+/// The commands that install the native half with GPUs.
 #[cfg(not(feature = "gpu"))]
-const WITH_GPUS: &str = "pip install './python' --config-settings=build-args='--features gpu'";
+const WITH_GPUS: &str = "pip install 'autobatch-engine[gpu]', or in a checkout pip install ./python/gpu";
 
 /// Reads the name of a device.
 pub(crate) fn device(name: &str) -> PyResult<Device> {
     #[cfg(not(feature = "gpu"))]
     if name == "gpu" || name.starts_with("gpu:") {
         return Err(PyValueError::new_err(format!(
-            "this package was built without GPUs, so there is no device {name:?}; build it with: {WITH_GPUS}"
+            "this package was built without GPUs, so there is no device {name:?}; install the half that has them: {WITH_GPUS}"
         )));
     }
     name.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))

@@ -2,6 +2,7 @@
 
 use crate::error::{AutobatchError, CheckpointError, PlanError};
 use crate::graph::{PyGraph, Shared};
+use crate::session::released;
 use crate::value::{PyValue, own_value};
 use autobatch::ir::GraphData;
 use autobatch::ir::ValueId;
@@ -35,16 +36,21 @@ pub(crate) struct PyPlan {
     policy: Policy,
 }
 
-fn planned(graph: &GraphData, policy: &Policy) -> PyResult<Plan> {
+/// Plans without the interpreter's lock.
+fn planned(py: Python<'_>, graph: &GraphData, policy: &Policy) -> PyResult<Plan> {
     let schedule = load_policy(policy).map_err(|error| PlanError::new_err(error.to_string()))?;
-    Planner::new(schedule)
-        .plan(graph, &Request::default())
-        .map_err(|error| PlanError::new_err(error.to_string()))
+    let plan = released(py, || Planner::new(schedule).plan(graph, &Request::default()));
+    plan.map_err(|error| PlanError::new_err(error.to_string()))
 }
 
 impl PyPlan {
     /// Plans values of a graph; without any, those that no node reads.
-    pub(crate) fn of(shared: &Arc<Shared>, values: &[Py<PyValue>], policy: Option<&str>) -> PyResult<Self> {
+    pub(crate) fn of(
+        py: Python<'_>,
+        shared: &Arc<Shared>,
+        values: &[Py<PyValue>],
+        policy: Option<&str>,
+    ) -> PyResult<Self> {
         let policy: Policy = match policy {
             Some(policy) => policy.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?,
             None => Policy::default(),
@@ -60,7 +66,7 @@ impl PyPlan {
             data.add_outputs(wanted.into_iter().map(|value| (value, OutputKind::Value)));
             Ok(data)
         })?;
-        let plan = planned(&graph, &policy)?;
+        let plan = planned(py, &graph, &policy)?;
         Ok(Self { shared: Arc::clone(shared), graph, plan, policy })
     }
 
@@ -144,7 +150,7 @@ impl PyPlan {
                 continue;
             }
             py.check_signals()?;
-            let plan = planned(&self.graph, &policy)?;
+            let plan = planned(py, &self.graph, &policy)?;
             batches.set_item(policy.to_string(), plan.certificate.batches)?;
         }
         Ok(batches)
@@ -201,13 +207,13 @@ impl PyGraph {
     /// The plan of values of this graph; without any, of those that no node reads. Nothing is executed.
     #[pyo3(signature = (*values, policy = None))]
     fn plan(&self, values: &Bound<'_, PyTuple>, policy: Option<&str>) -> PyResult<PyPlan> {
-        let values = values.iter().map(|value| Ok(value.cast_into::<PyValue>()?.unbind()));
-        PyPlan::of(&self.shared, &values.collect::<PyResult<Vec<_>>>()?, policy)
+        let own = values.iter().map(|value| Ok(value.cast_into::<PyValue>()?.unbind()));
+        PyPlan::of(values.py(), &self.shared, &own.collect::<PyResult<Vec<_>>>()?, policy)
     }
 
     /// The plan of the graph with a picture, for notebooks.
-    fn _repr_html_(&self) -> PyResult<String> {
-        Ok(PyPlan::of(&self.shared, &[], None)?._repr_html_())
+    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(PyPlan::of(py, &self.shared, &[], None)?._repr_html_())
     }
 }
 

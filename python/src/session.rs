@@ -283,7 +283,7 @@ impl PySession {
     ) -> PyResult<PyPlan> {
         let emitted = Emitted::of(new_graph(&slf.get().module, Some(slf)), items, emit)?;
         let values = emitted.keys.iter().map(|&key| Py::new(slf.py(), PyValue::new(&emitted.graph, key)));
-        PyPlan::of(&emitted.graph, &values.collect::<PyResult<Vec<_>>>()?, policy)
+        PyPlan::of(slf.py(), &emitted.graph, &values.collect::<PyResult<Vec<_>>>()?, policy)
     }
 
     /// Runs `task(item)` for every item as a task: an `async` function may await values and branch on them. Returns the

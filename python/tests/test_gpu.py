@@ -1,6 +1,10 @@
 """Devices: their names, the error of a build without GPUs, and agreement with the CPU where there is a GPU."""
 
 import os
+import pathlib
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -24,7 +28,42 @@ def test_a_missing_gpu_says_what_to_do():
     with pytest.raises((ValueError, ab.RunError)) as error:
         ab.Session(m, device="gpu:1000")
     said = str(error.value)
-    assert "--features gpu" in said or "execute on the cpu" in said, said
+    assert "autobatch-engine[gpu]" in said or "execute on the cpu" in said, said
+
+
+def test_the_package_takes_a_native_half_with_gpus_of_its_version(tmp_path):
+    half = tmp_path / "autobatch_gpu"
+    half.mkdir()
+    (half / "__init__.py").touch()
+    own = pathlib.Path(sys.modules["autobatch._autobatch"].__file__)
+    program = (
+        "import autobatch as ab, sys\n"
+        "assert ab.Session(ab.Module('m')) and ab.nn.LSTM.__module__ == 'autobatch.nn'\n"
+        "print(sys.modules['autobatch._autobatch'].__file__)"
+    )
+
+    def run():
+        paths = os.pathsep.join([str(tmp_path), str(pathlib.Path(ab.__file__).parent.parent)])
+        return subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True)
+
+    shutil.copy(own, half / own.name)
+    taken = run()
+    assert taken.returncode == 0, taken.stderr
+    assert pathlib.Path(taken.stdout.strip()) == half / own.name
+    (half / own.name).unlink()
+    (half / "_autobatch.py").write_text("__version__ = '0.0.1'")
+    refused = run()
+    assert "autobatch-engine-gpu 0.0.1 do not fit; install both" in refused.stderr
+    (half / "_autobatch.py").write_text("import a_module_that_is_missing")
+    assert "a_module_that_is_missing" in run().stderr
+
+
+def test_both_packages_have_one_version():
+    root = pathlib.Path(__file__).parent.parent
+    texts = [(root / name).read_text() for name in ("pyproject.toml", "gpu/pyproject.toml", "Cargo.toml")]
+    assert all(f'\nversion = "{ab.VERSION}"' in text for text in texts)
+    assert f'"autobatch-engine-gpu=={ab.VERSION}"' in texts[0] and f'"autobatch-engine=={ab.VERSION}"' in texts[1]
+    assert ab.__version__ == ab.VERSION
 
 
 @pytest.fixture
