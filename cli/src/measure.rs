@@ -5,6 +5,7 @@ use autobatch_models::lessons::Lesson;
 use autobatch_models::scores::Scores;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::ops::Range;
 
 /// The result of an evaluation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,29 +66,75 @@ pub(crate) mod bits {
     }
 }
 
+/// The instances of a graph: `batch`, or at least 64.
+fn together(batch: usize) -> usize {
+    batch.max(64)
+}
+
 /// Evaluates instances, `batch` or at least 64 of them per graph.
 pub(crate) fn measure(
     session: &mut Session,
     lesson: &Lesson,
-    instances: std::ops::Range<usize>,
+    instances: Range<usize>,
     batch: usize,
 ) -> autobatch::Result<Measured> {
-    let (mut loss, mut scores) = (0.0, Scores::default());
-    let (workload, count) = (&lesson.workload, instances.len());
+    let mut tally = Tally::new(lesson);
     session.run_in_parts(
         instances,
-        batch.max(64),
-        |g, instance, values| {
-            workload.emit(g, instance, values);
-            values.push(workload.loss(g, instance));
-        },
-        |instance, rows| {
-            let (own, rows) = rows.split_last().expect("every instance has a loss");
-            workload.score(instance, rows, &mut scores);
-            loss += f64::from(own[0]);
-        },
+        together(batch),
+        |g, instance, values| emit(lesson, g, instance, values),
+        |instance, rows| tally.add(instance, rows),
     )?;
-    let scores = scores.numbers().into_iter();
-    let scores = scores.map(|(name, number)| Score { name: name.to_owned(), number }).collect();
-    Ok(Measured { loss: loss / count.max(1) as f64, scores })
+    Ok(tally.measured())
+}
+
+/// As [`measure`], divided among the ranks of a trainer.
+pub(crate) fn measure_on_ranks(
+    trainer: &mut Trainer,
+    lesson: &Lesson,
+    instances: Range<usize>,
+    batch: usize,
+) -> autobatch::Result<Measured> {
+    let mut tally = Tally::new(lesson);
+    trainer.run_in_parts(
+        instances,
+        together(batch),
+        |g, instance, values| emit(lesson, g, instance, values),
+        |instance, rows| tally.add(instance, rows),
+    )?;
+    Ok(tally.measured())
+}
+
+/// Emits the outputs of an instance, and its loss as the last value.
+fn emit<'g>(lesson: &Lesson, g: &'g Graph, instance: usize, values: &mut Vec<Value<'g>>) {
+    lesson.workload.emit(g, instance, values);
+    values.push(lesson.workload.loss(g, instance));
+}
+
+/// The sums of an evaluation.
+struct Tally<'a> {
+    lesson: &'a Lesson,
+    count: usize,
+    loss: f64,
+    scores: Scores,
+}
+
+impl<'a> Tally<'a> {
+    fn new(lesson: &'a Lesson) -> Self {
+        Self { lesson, count: 0, loss: 0.0, scores: Scores::default() }
+    }
+
+    /// Adds an instance: its outputs, and its loss as the last row.
+    fn add(&mut self, instance: usize, rows: &[&Row]) {
+        let (own, rows) = rows.split_last().expect("every instance has a loss");
+        self.lesson.workload.score(instance, rows, &mut self.scores);
+        self.loss += f64::from(own[0]);
+        self.count += 1;
+    }
+
+    fn measured(self) -> Measured {
+        let scores = self.scores.numbers().into_iter();
+        let scores = scores.map(|(name, number)| Score { name: name.to_owned(), number }).collect();
+        Measured { loss: self.loss / self.count.max(1) as f64, scores }
+    }
 }

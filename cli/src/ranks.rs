@@ -45,12 +45,12 @@ impl Ranks {
         Ok(Self {})
     }
 
-    /// Sends bytes of rank 0 to all ranks, and waits for all, however long they take.
+    /// Sends bytes of rank 0 to all ranks, and waits for all.
     #[cfg(feature = "mpi")]
     pub(crate) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         use autobatch::distributed::Group;
         match self.group() {
-            Some(group) => Ok(group.patient().broadcast(0, bytes).map_err(autobatch::Error::from)?),
+            Some(mut group) => Ok(group.broadcast(0, bytes).map_err(autobatch::Error::from)?),
             None => Ok(bytes.to_vec()),
         }
     }

@@ -18,6 +18,8 @@ mod group;
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(any(feature = "mpi", test))]
+mod pulse;
 mod reduce;
 mod threads;
 

@@ -27,7 +27,7 @@ use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Inputs, Interrupt, resolve_threads};
 pub use gradients::{Gradients, ParamGradient};
 pub use growing::{Growing, SuspendedGrowth};
-pub(crate) use parts::in_parts;
+pub(crate) use parts::{Together, in_parts};
 pub use paused::Paused;
 pub(crate) use planning::Planning;
 pub(crate) use prefetch::{Prefetch, Prepared};

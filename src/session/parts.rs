@@ -19,15 +19,20 @@ struct Part<I> {
 }
 
 /// Items, and the number of them per graph.
-struct Together<I> {
+pub(crate) struct Together<I> {
     items: I,
     most: usize,
     taken: usize,
 }
 
 impl<I: Iterator> Together<Fuse<I>> {
-    fn new(items: impl IntoIterator<IntoIter = I>, most: usize) -> Self {
-        Self { items: items.into_iter().fuse(), most: most.max(1), taken: 0 }
+    pub(crate) fn new(items: impl IntoIterator<IntoIter = I>, most: usize) -> Self {
+        Self::from(items, most, 0)
+    }
+
+    /// The first item has number `first`.
+    pub(crate) fn from(items: impl IntoIterator<IntoIter = I>, most: usize, first: usize) -> Self {
+        Self { items: items.into_iter().fuse(), most: most.max(1), taken: first }
     }
 }
 
@@ -83,7 +88,7 @@ impl Session {
         read: impl FnMut(I, &[&Row]),
     ) -> Result<()> {
         let mut emitter = Emitter::new(&self.module, Threads::UpTo(self.threads));
-        in_parts(self, &mut emitter, items, part, &emit, read)
+        in_parts(self, &mut emitter, Together::new(items, part), &emit, read)
     }
 }
 
@@ -91,12 +96,10 @@ impl Session {
 pub(crate) fn in_parts<I: Copy + Send>(
     session: &mut Session,
     emitter: &mut Emitter,
-    items: impl IntoIterator<Item = I>,
-    most: usize,
+    mut parts: Together<impl Iterator<Item = I>>,
     emit: &(impl for<'g> Fn(&'g Graph, I, &mut Vec<Value<'g>>) + Sync),
     mut read: impl FnMut(I, &[&Row]),
 ) -> Result<()> {
-    let mut parts = Together::new(items, most);
     let mut prefetch = Prefetch::new(emitter.another());
     loop {
         let ready = prefetch.take_or_prepare(emitter, |emitter| {

@@ -127,9 +127,21 @@ fn write(trainer: &Trainer, path: &Path, weights: &Weights, states: &States) -> 
     })
 }
 
-/// Loads a checkpoint. A refused checkpoint leaves the trainer unchanged.
+/// Loads a checkpoint. In a group, all ranks read the file and compare what they read. A refused checkpoint leaves the trainer
+/// unchanged, on all ranks.
 pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
-    read_file(path, |bytes| take(trainer, bytes))
+    let read = read_file(path, |bytes| take(trainer, bytes));
+    let own = match &read {
+        Ok((_, head)) => format!("a checkpoint of step {} with hash {}", head.steps, head.hash),
+        Err(error) => format!("none: {error}"),
+    };
+    let all = trainer.texts_of_ranks(&own).map_err(|error| CheckpointError::Ranks(error.to_string()))?;
+    let (trained, head) = read?;
+    if let Some((rank, found)) = all.into_iter().enumerate().find(|(_, found)| *found != own) {
+        return Err(CheckpointError::OtherRank { rank, found, own });
+    }
+    trainer.restore(trained, head.steps, head.seed, head.progress, head.notes);
+    Ok(())
 }
 
 /// Returns the notes of a checkpoint, which [`Trainer::set_note`] set. A program can store the description of its model
@@ -144,7 +156,8 @@ pub fn read_notes(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>, Ch
     })
 }
 
-fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
+/// Reads the state of a trainer from a checkpoint.
+fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(Trained, Head), CheckpointError> {
     let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
     let head = head_of(&arrays)?;
     let expected = trainer.updater.name();
@@ -178,9 +191,7 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
         let (here, there) = (alone(&frozen, &head.frozen), alone(&head.frozen, &frozen));
         return Err(CheckpointError::OtherFrozen { here, there });
     }
-    let trained = Trained { weights: Arc::new(weights), states };
-    trainer.restore(trained, head.steps, head.seed, head.progress, head.notes);
-    Ok(())
+    Ok((Trained { weights: Arc::new(weights), states }, head))
 }
 
 /// Checks that a checkpoint of the supported version is undamaged.

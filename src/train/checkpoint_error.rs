@@ -59,11 +59,20 @@ pub enum CheckpointError {
         /// Parameters that only the checkpoint froze.
         there: Vec<String>,
     },
-    /// The ranks of a group could not write a checkpoint together.
+    /// The ranks of a group could not write or read a checkpoint together.
     Ranks(
         /// The reason.
         String,
     ),
+    /// Another rank read another checkpoint, or none.
+    OtherRank {
+        /// The number of the rank.
+        rank: usize,
+        /// The checkpoint of that rank.
+        found: String,
+        /// The checkpoint of this rank.
+        own: String,
+    },
     /// Names, shapes and notes exceed the header of a file.
     Unwritten(
         /// The reason.
@@ -127,7 +136,10 @@ impl fmt::Display for CheckpointError {
                 write!(f, "{}: {error}; {remedy}", path.display())
             }
             Self::Device(why) => write!(f, "cannot read the parameters from the device: {why}"),
-            Self::Ranks(why) => write!(f, "the ranks could not write a checkpoint: {why}"),
+            Self::Ranks(why) => write!(f, "the ranks could not write or read a checkpoint together: {why}"),
+            Self::OtherRank { rank, found, own } => {
+                write!(f, "rank {rank} read {found}; this rank read {own}; give all ranks the same file")
+            }
             Self::Damaged(what) => {
                 write!(
                     f,

@@ -20,7 +20,7 @@ use crate::emit::{Emitter, Threads, check_own};
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::row::Row;
-use crate::session::{Prefetch, Session, SessionOptions, in_parts};
+use crate::session::{Prefetch, Session, SessionOptions};
 use crate::train::checkpoint::{self, Progress};
 use crate::train::checkpoint_error::CheckpointError;
 use crate::train::error::TrainError;
@@ -379,7 +379,7 @@ impl Trainer {
     }
 
     /// Measures every item without noise. `metric` receives the item and the elements that `forward`
-    /// computes for it, 256 items per part as in [`Session::run_in_parts`]; integers and truth values come as numbers.
+    /// computes for it, 256 items per part as in [`run_in_parts`](Self::run_in_parts), whose division among ranks it has; integers and truth values come as numbers.
     /// The weights stay unchanged.
     ///
     /// # Errors
@@ -391,21 +391,18 @@ impl Trainer {
         mut metric: impl FnMut(I, &Row) -> S,
     ) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
-        let Self { session, emitter, .. } = self;
-        let measured = in_parts(
-            session,
-            emitter,
+        self.run_in_parts(
             items,
             EVALUATED_TOGETHER,
-            &|g, item, values| {
+            |g, item, values| {
                 let value = forward(g, item);
                 let ty = value.ty();
                 let is_word = ty.dtype != DType::F32 && !ty.is_list;
                 values.push(if is_word { value.cast(DType::F32) } else { value });
             },
             |item, rows| evaluation.add(metric(item, rows[0]).into()),
-        );
-        self.handle_device_loss(measured.map(|()| evaluation))
+        )?;
+        Ok(evaluation)
     }
 
     /// Writes a checkpoint as safetensors: parameters, optimiser states, step, seed and [`Progress`]. The

@@ -12,6 +12,7 @@ mod killed;
 mod model;
 mod panics;
 mod parts;
+mod ranks;
 mod rewritten;
 mod shards;
 mod steps;

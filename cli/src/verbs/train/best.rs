@@ -1,7 +1,7 @@
 //! The parameters of the best epoch, with which the test part is evaluated.
 
 use super::curve::Curve;
-use super::{Run, measure};
+use super::{Run, measure_on_ranks};
 use crate::args::TrainArgs;
 use crate::failure::Failure;
 use crate::measure::Measured;
@@ -69,7 +69,7 @@ impl Run<'_> {
         }
         let test = self.lesson.part(CorpusPart::Test);
         let instances = test.len();
-        let measured = measure(self.trainer.session(), self.lesson, test, self.batch)?;
+        let measured = measure_on_ranks(&mut self.trainer, self.lesson, test, self.batch)?;
         let heads = match self.lesson.parsing.as_ref().filter(|_| self.args.decode) {
             Some(parsing) => Some(greedy::measure(self.trainer.session(), parsing)?.unlabelled()),
             None => None,

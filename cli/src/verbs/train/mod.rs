@@ -15,7 +15,7 @@ use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::interrupt;
-use crate::measure::measure;
+use crate::measure::measure_on_ranks;
 use crate::output_paths::{check_distinct, check_replaceable, check_writable, make_folder};
 use crate::ranks::Ranks;
 use crate::trained::SPECIFICATION;
@@ -158,7 +158,7 @@ impl<'a> Run<'a> {
                 return Ok(end);
             }
             let development = self.lesson.part(CorpusPart::Development);
-            let measured = measure(self.trainer.session(), self.lesson, development, self.batch)?;
+            let measured = measure_on_ranks(&mut self.trainer, self.lesson, development, self.batch)?;
             self.trainer.set_progress(Progress { epoch: epoch + 1, batches: 0 });
             Totals::default().note(&mut self.trainer);
             let epoch = Epoch { number: epoch + 1, totals, measured };

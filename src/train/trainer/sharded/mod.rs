@@ -7,6 +7,7 @@
 //! either all ranks update or none does.
 
 mod layout;
+mod measured;
 mod ranks;
 
 use super::Trainer;

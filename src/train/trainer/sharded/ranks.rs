@@ -204,6 +204,13 @@ impl Trainer {
         }
     }
 
+    /// The texts of all ranks; this rank's alone without a group.
+    pub(in crate::train) fn texts_of_ranks(&self, own: &str) -> Result<Vec<String>> {
+        let Some(sharding) = &self.sharding else { return Ok(vec![own.to_owned()]) };
+        let all = sharding.with_group(|group| group.all_gather(own.as_bytes()))?;
+        Ok(all.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+    }
+
     /// Ends an operation that rank 0 made for all ranks. All ranks return its error.
     pub(in crate::train) fn of_rank_0(&self, error: Option<String>) -> Result<()> {
         let Some(sharding) = &self.sharding else { return Ok(()) };

@@ -1,24 +1,35 @@
 //! [`Mpi`]: a group of the processes that `mpirun` starts.
 //!
-//! Every operation is a non-blocking one that this rank polls. So a rank that waits leaves its core to others, and notices
-//! that another rank does not come: after a limit it ends all ranks with one message. A rank that dies is noticed by
-//! `mpirun`, which ends the others.
+//! Every operation is a non-blocking one that this rank polls. So a rank that waits leaves its core to others, and asks them for
+//! [signs of life](crate::pulse): it waits for a rank that works, and ends all ranks with one message when one is silent for the
+//! limit. Connecting and closing cannot be polled; a [thread](guard) watches over them. A rank that dies is noticed by `mpirun`,
+//! which ends the others.
+
+mod guard;
 
 use crate::group::{Bucket, Group, GroupError};
+use crate::pulse::{Finding, Peer, Pulse, Vigil};
 use ::mpi::Threading;
 use ::mpi::datatype::{Partition, PartitionMut};
-use ::mpi::environment::Universe;
+use ::mpi::environment::{Universe, processor_name};
 use ::mpi::request::{Request, Scope, scope};
+use ::mpi::topology::SimpleCommunicator;
 use ::mpi::traits::*;
+use guard::Guard;
 use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The variable with the number of seconds that a rank waits for others; 0 waits forever.
+/// The variable with the number of seconds that a rank waits for a sign of life of another one; 0 waits forever.
 const LIMIT: &str = "AUTOBATCH_RANK_TIMEOUT";
-/// The default number of seconds. It must exceed the longest difference between the steps of two ranks.
+/// The default number of seconds.
 const DEFAULT_LIMIT: u64 = 25;
+/// The variable with the number of seconds within which all ranks must connect; 0 waits forever. Ranks cannot ask each other
+/// before they are connected.
+const START_LIMIT: &str = "AUTOBATCH_START_TIMEOUT";
+/// The default number of seconds.
+const DEFAULT_START_LIMIT: u64 = 60;
 /// The number of bytes of one rank in one message. Counts and offsets of MPI are 32 bits wide.
 const CHUNK: usize = 1 << 20;
 /// The number of polls before a waiting rank sleeps between them.
@@ -34,8 +45,13 @@ pub enum MpiError {
     #[error("MPI runs in this process already; make one group and keep it")]
     Running,
     /// The limit on waiting is no number.
-    #[error("{LIMIT} is {0:?}; expected a number of seconds, such as 25, or 0 to wait forever")]
-    Limit(String),
+    #[error("{variable} is {found:?}; expected a number of seconds, such as 25, or 0 to wait forever")]
+    Limit {
+        /// The name of the variable.
+        variable: &'static str,
+        /// Its value.
+        found: String,
+    },
 }
 
 impl fmt::Debug for MpiError {
@@ -48,10 +64,55 @@ impl fmt::Debug for MpiError {
 /// share the connection, which closes with the last of them.
 #[derive(Clone)]
 pub struct Mpi {
-    universe: Arc<Universe>,
-    limit: Option<Duration>,
+    world: Arc<World>,
     rank: usize,
     size: usize,
+}
+
+/// The connection to the other ranks.
+struct World {
+    /// `None` while the connection closes.
+    universe: Option<Universe>,
+    rank: usize,
+    limit: Option<Duration>,
+    pulse: Arc<Pulse>,
+    peers: Arc<[Option<Peer>]>,
+}
+
+impl World {
+    fn communicator(&self) -> SimpleCommunicator {
+        self.universe.as_ref().expect("the connection is open until the last clone is dropped").world()
+    }
+
+    /// The watch over the other ranks during a wait; `None` without a limit.
+    fn vigil(&self, missed: bool) -> Option<Vigil> {
+        let new = |limit| Vigil::new(&self.pulse, &self.peers, self.rank, limit, missed);
+        self.limit.filter(|_| self.peers.len() > 1).map(new)
+    }
+
+    /// The message about a rank that is silent.
+    fn silent(&self, rank: usize) -> String {
+        let seconds = self.limit.unwrap_or_default().as_secs();
+        format!(
+            "rank {rank} gave no sign of life to rank {} for {seconds} s; all ranks end now. Look for a stopped process or a broken network, or raise {LIMIT}",
+            self.rank
+        )
+    }
+}
+
+impl Drop for World {
+    /// Closes the connection, for which all ranks wait.
+    fn drop(&mut self) {
+        let guard = self.vigil(false).map(|mut vigil| {
+            let messages: Vec<String> = (0..self.peers.len()).map(|rank| self.silent(rank)).collect();
+            Guard::watch(move || match vigil.look() {
+                Finding::Dead { rank } => Some(messages[rank].clone()),
+                Finding::Waits | Finding::Note(_) => None,
+            })
+        });
+        drop(self.universe.take());
+        drop(guard);
+    }
 }
 
 impl fmt::Debug for Mpi {
@@ -64,62 +125,79 @@ impl Mpi {
     /// Connects this process with the others. A process connects once.
     ///
     /// # Errors
-    /// The process is connected already, or `AUTOBATCH_RANK_TIMEOUT` is no number.
+    /// The process is connected already, or `AUTOBATCH_RANK_TIMEOUT` or `AUTOBATCH_START_TIMEOUT` is no number.
     pub fn start() -> Result<Self, MpiError> {
-        let seconds = match std::env::var(LIMIT) {
-            Ok(text) if !text.is_empty() => text.parse().map_err(|_| MpiError::Limit(text))?,
-            _ => DEFAULT_LIMIT,
-        };
+        let (seconds, longest) =
+            (seconds_of(LIMIT, DEFAULT_LIMIT)?, seconds_of(START_LIMIT, DEFAULT_START_LIMIT)?);
+        let start = Instant::now();
+        let guard = (longest > 0).then(|| {
+            Guard::watch(move || {
+                let late = start.elapsed().as_secs() >= longest;
+                late.then(|| format!("the ranks were not connected after {longest} s. Look for a stopped process or a broken network, or raise {START_LIMIT}"))
+            })
+        });
         let (universe, _) =
             ::mpi::initialize_with_threading(Threading::Serialized).ok_or(MpiError::Running)?;
         let world = universe.world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
-        // If several ranks wait for one, the first of them reports it and ends the others before they do.
+        let pulse = Arc::new(if size > 1 { Pulse::start() } else { Pulse::mute() });
+        // If several ranks miss one, the first of them reports it and ends the others before they do.
         let limit = (seconds > 0).then(|| Duration::from_secs(seconds + rank.min(4) as u64));
-        Ok(Self { universe: Arc::new(universe), limit, rank, size })
-    }
-
-    /// The same group, which waits for other ranks without a limit: for the start and the end of a program, where some ranks
-    /// read or compute much longer than others.
-    #[must_use]
-    pub fn patient(&self) -> Self {
-        Self { limit: None, ..self.clone() }
+        let here = processor_name().unwrap_or_default();
+        let connect =
+            |peers| World { universe: Some(universe), rank, limit, pulse: Arc::clone(&pulse), peers };
+        let mut group = Self { world: Arc::new(connect(Arc::from([]))), rank, size };
+        let addresses = group.all_gather(&pulse.address(&here)).unwrap_or_default();
+        if let Some(world) = Arc::get_mut(&mut group.world) {
+            world.peers = addresses.iter().map(|address| Peer::of(address, &here)).collect();
+        }
+        drop(guard);
+        Ok(group)
     }
 
     /// Ends all ranks with an exit code. Ranks that wait for this one would otherwise wait until their limit.
     pub fn abort(&self, code: i32) -> ! {
-        self.universe.world().abort(code)
+        self.world.communicator().abort(code)
     }
 
     /// Polls an operation until it is complete.
     fn wait<'a, D: ?Sized, S: Scope<'a>>(&self, mut request: Request<'a, D, S>) {
-        let (start, mut polls) = (Instant::now(), 0_u32);
+        let (mut vigil, mut polls) = (None, 0_u32);
         loop {
             request = match request.test() {
                 Ok(_) => return,
                 Err(pending) => pending,
             };
             polls = polls.saturating_add(1);
-            match polls > EAGER_POLLS {
-                true => std::thread::sleep(PAUSE),
-                false => std::thread::yield_now(),
+            if polls <= EAGER_POLLS {
+                std::thread::yield_now();
+                continue;
             }
-            if self.limit.is_some_and(|limit| start.elapsed() > limit) {
-                self.abort_late();
+            std::thread::sleep(PAUSE);
+            let Some(vigil) = vigil.get_or_insert_with(|| self.world.vigil(true)) else { continue };
+            match vigil.look() {
+                Finding::Waits => {}
+                Finding::Note(note) => say(&note),
+                Finding::Dead { rank } => {
+                    say(&format!("error: {}", self.world.silent(rank)));
+                    self.abort(1);
+                }
             }
         }
     }
+}
 
-    /// Reports that a rank does not come, and ends all ranks.
-    fn abort_late(&self) -> ! {
-        let (rank, seconds) = (self.rank, self.limit.unwrap_or_default().as_secs());
-        // The process ends now, so an error of printing cannot be reported.
-        let _ = writeln!(
-            std::io::stderr(),
-            "error: rank {rank} waited {seconds} s for the other ranks, and one does not come; all ranks end now. Look for a stopped process, or raise {LIMIT} if a step takes that long"
-        );
-        self.abort(1)
+/// The seconds that a variable of the environment gives.
+fn seconds_of(variable: &'static str, default: u64) -> Result<u64, MpiError> {
+    match std::env::var(variable) {
+        Ok(found) if !found.is_empty() => found.parse().map_err(|_| MpiError::Limit { variable, found }),
+        _ => Ok(default),
     }
+}
+
+/// Prints a line. Errors of printing change nothing in what follows.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Counts or offsets as MPI takes them.
@@ -147,7 +225,8 @@ impl Group for Mpi {
     }
 
     fn all_gather(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError> {
-        let world = self.universe.world();
+        self.world.pulse.begin();
+        let world = self.world.communicator();
         let mut lengths = vec![0_u64; self.size];
         let own = bytes.len() as u64;
         scope(|scope| self.wait(world.immediate_all_gather_into(scope, &own, &mut lengths[..])));
@@ -178,7 +257,8 @@ impl Group for Mpi {
         buckets: &mut [Bucket],
         sum: &mut dyn FnMut(&[f32], &mut [f32]),
     ) -> Result<(), GroupError> {
-        let world = self.universe.world();
+        self.world.pulse.begin();
+        let world = self.world.communicator();
         // While the slices of one bucket arrive, this rank adds the previous one, and the sums before it go out.
         for round in 0..buckets.len() + 2 {
             let (before, rest) = buckets.split_at_mut(round.min(buckets.len()));
