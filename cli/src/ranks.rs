@@ -67,6 +67,12 @@ impl Ranks {
         self.group().map_or(0, |group| group.rank())
     }
 
+    /// Returns the number of ranks.
+    pub(crate) fn size(&self) -> usize {
+        use autobatch::distributed::Group;
+        self.group().map_or(1, |group| group.size())
+    }
+
     /// Runs a verb on this rank. Only rank 0 prints. A rank that fails ends all ranks, and one of them prints the message.
     #[cfg(feature = "mpi")]
     pub(crate) fn run<T>(

@@ -161,7 +161,7 @@ fn mapped_shards_are_whole_after_kills_and_equal_on_every_number_of_processes() 
         })
         .collect();
     let map = |command: &mut Command, output: &Path| {
-        command.args(["map", "treelstm", "--threads", "1", "--weights"]).arg(&weights);
+        command.args(["map", "treelstm", "--threads", "1", "--shard", "25", "--weights"]).arg(&weights);
         command.arg("--data").args(&inputs).arg("-o").arg(output);
     };
     let files = |folder: &Path| -> Vec<(PathBuf, Vec<u8>)> {
@@ -177,8 +177,10 @@ fn mapped_shards_are_whole_after_kills_and_equal_on_every_number_of_processes() 
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let expected = files(&whole);
-    assert_eq!(expected.len(), 25, "24 shards and the manifest");
-    assert!(expected[1..].iter().all(|(_, bytes)| bytes.iter().filter(|&&byte| byte == b'\n').count() == 60));
+    assert_eq!(expected.len(), 3 * 24 + 1, "three shards for each input, and the manifest");
+    let lines = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();
+    let shards = expected.iter().filter(|(name, _)| name.extension().is_some_and(|end| end == "jsonl"));
+    assert_eq!(shards.map(|(_, bytes)| lines(bytes)).collect::<Vec<_>>(), [25, 25, 10].repeat(24));
     // Killed at several moments, then complete.
     let killed = file("killed");
     for round in 0..10 {
@@ -203,7 +205,10 @@ fn mapped_shards_are_whole_after_kills_and_equal_on_every_number_of_processes() 
     command.args(["map", "treelstm", "--weights"]).arg(&weights).arg("--data").arg(&inputs[0]);
     let output = command.arg("-o").arg(&whole).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("with other parameters or files"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("with other parameters, inputs or sizes of shards"),
+        "{said}"
+    );
 }
 
 /// The options of a run that fails: the optimiser and the division of its states.

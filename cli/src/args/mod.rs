@@ -104,14 +104,17 @@ pub enum Verb {
         "The input has the form of the model's corpus: one name per line for names, words with or without tags for tagger, a folder such as sick/valid for similarity.\n\n"
     ))]
     Predict(PredictArgs),
-    /// Predict many files into shards of JSON Lines; an interrupted run continues.
+    /// Predict inputs of any size into shards of JSON Lines; an interrupted run continues.
     ///
-    /// Each input file becomes one shard, which is written whole or not at all. The same command continues after an interruption
-    /// with the missing shards. The processes of mpirun take shards by demand.
+    /// Each input is cut into shards of equal numbers of instances, whose names begin with the name of the input. A shard is written
+    /// whole or not at all. The manifest has the hashes of the model, of the parameters, and of what was read and written for each
+    /// shard. The same command continues after an interruption: it makes the shards that are missing, and those whose input or file has
+    /// changed. The processes of mpirun take shards by demand.
     #[command(after_help = after!(
         "map names --weights names.best.safetensors --data part*.txt -o answers/",
-        "map tagger --weights tagger.safetensors --data wiki/*.txt -o tags/ --threads 1"; "";
-        "A process holds one input file with its answers in memory at a time: split large files.\n\n"
+        "map tagger --weights tagger.safetensors --data wiki/ -o tags/ --threads 1",
+        "map names --weights names.best.safetensors --data @list.txt --shard 1000 -o answers/"; "";
+        "Memory holds one shard and one graph, whatever the sizes of the inputs.\n\n"
     ))]
     Map(MapArgs),
     /// Emit the graph of a minibatch of a model.

@@ -92,10 +92,14 @@ pub struct MapArgs {
     /// The trained model. With --json, the report is JSON.
     #[command(flatten)]
     pub trained: TrainedArgs,
-    /// Files in the form of the model's corpus. Each file becomes one shard.
-    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_parser = path, value_hint = ValueHint::FilePath)]
+    /// Inputs in the form of the model's corpus: files, folders of files, `@LIST` for a file with one path per line, or `-` for
+    /// standard input.
+    #[arg(long, value_name = "INPUT", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub data: Vec<String>,
-    /// Folder for one file of JSON Lines per input file, and the manifest.
+    /// The number of instances of a shard. A process holds one shard in memory.
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub shard: u32,
+    /// Folder for the shards, files of JSON Lines, and the manifest.
     #[arg(short, long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
     pub output: String,
 }

@@ -16,6 +16,7 @@ mod interrupt;
 mod json;
 mod learn;
 mod look;
+mod map;
 mod measure;
 mod passes;
 mod pictures;

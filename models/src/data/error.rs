@@ -45,6 +45,15 @@ impl DataError {
     pub fn at(file: &str, place: Place, expected: impl Into<String>, found: impl Into<String>) -> Self {
         DataError { file: file.to_owned(), place, expected: expected.into(), found: found.into() }
     }
+
+    /// The error of a part of a file, with its place in the file. Lines of the file precede the part.
+    #[must_use]
+    pub fn after_lines(mut self, lines: usize) -> Self {
+        if let Place::Line { line, .. } = &mut self.place {
+            *line += lines;
+        }
+        self
+    }
 }
 
 impl fmt::Display for DataError {

@@ -42,6 +42,20 @@ pub struct Unknown {
 const EXAMPLES: usize = 5;
 
 impl Unknown {
+    /// Adds the counts of another part of the input.
+    pub fn add(&mut self, other: Self) {
+        let Self { what, read, unknown, examples } = other;
+        if read > 0 {
+            self.what = what;
+        }
+        (self.read, self.unknown) = (self.read + read, self.unknown + unknown);
+        for example in examples {
+            if self.examples.len() < EXAMPLES && !self.examples.contains(&example) {
+                self.examples.push(example);
+            }
+        }
+    }
+
     /// Counts one; number 0 of a vocabulary stands for all that it does not know.
     pub(super) fn count(&mut self, what: &'static str, number: u32, word: &str) {
         self.what = what;

@@ -1,6 +1,7 @@
 //! Tasks with one class per instance: digits, expressions, names, sentences, trees.
 
 use super::answer::{Answer, PredictError, Unknown, answered, classified};
+use super::chunks::Units;
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::acceptor::Acceptor;
@@ -53,6 +54,8 @@ impl Task for Digits {
         let idx::Labelled { images, labels } = generate::digits::digits(seed, count);
         digits_of(&images, &labels)
     }
+
+    const UNITS: Units = Units::Whole;
 
     fn parse(input: Input<'_>) -> Result<Vec<Digit>, DataError> {
         let images = input.file("images in the IDX format", idx::parse_images)?;

@@ -1,6 +1,7 @@
 //! Tasks with one class per graph.
 
 use super::answer::{Answer, PredictError, Unknown, answered, classified};
+use super::chunks::Units;
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::catalogue::{Opened, Sizes, opened};
@@ -49,6 +50,8 @@ impl<M: GraphClassifier + Clone + 'static> Task for Graphs<M> {
     fn generate(seed: u64, count: usize) -> Vec<LabelledGraph> {
         molecules::molecules(seed, count, molecules::ATOMS)
     }
+
+    const UNITS: Units = Units::Whole;
 
     fn parse(input: Input<'_>) -> Result<Vec<LabelledGraph>, DataError> {
         input.folder(&format!("NAME{}", graphs::ENDINGS.join(" NAME")), graphs::read_inputs)

@@ -8,6 +8,7 @@
 //! [specification](Lesson::specification) of a lesson holds these numbers, so [`Predictor`] needs no corpus.
 
 mod answer;
+mod chunks;
 pub(crate) mod classify;
 pub(crate) mod graphs;
 pub(crate) mod language;
@@ -18,6 +19,7 @@ mod task;
 mod translate;
 
 pub use answer::{Answer, PredictError, Predicted, Unknown};
+pub use chunks::{Chunk, Chunks, Units};
 pub use parts::CorpusPart;
 pub use task::Input;
 pub(crate) use task::{Task, Widths};
@@ -229,6 +231,8 @@ pub struct Predictor {
     pub entry: &'static Entry,
     /// The parameters and cells of the model.
     pub module: Arc<Module>,
+    /// The extent of an instance in an input, by which [`Chunks`] cuts it.
+    pub units: Units,
     predict: PredictFn,
 }
 
@@ -260,6 +264,26 @@ impl Predictor {
     pub fn predict(&self, session: &mut Session, input: Input<'_>) -> Result<Predicted, PredictError> {
         (self.predict)(session, input)
     }
+
+    /// Predicts a chunk of a file. Errors name lines and instances of the file.
+    ///
+    /// # Errors
+    /// As [`predict`](Self::predict).
+    pub fn predict_chunk(
+        &self,
+        session: &mut Session,
+        chunk: &Chunk,
+        file: &str,
+    ) -> Result<Predicted, PredictError> {
+        let predicted = self.predict(session, Input::Content { bytes: &chunk.bytes, file });
+        predicted.map_err(|error| match error {
+            PredictError::Data(error) => error.after_lines(chunk.lines_before).into(),
+            PredictError::Item { number, reason } => {
+                PredictError::Item { number: number + chunk.instances_before, reason }
+            }
+            PredictError::Execute(error) => PredictError::Execute(error),
+        })
+    }
 }
 
 pub(crate) fn predictor<T: Task>(
@@ -276,5 +300,5 @@ pub(crate) fn predictor<T: Task>(
         items.iter().for_each(|item| task.count_unknown(item, &mut unknown));
         Ok(Predicted { answers: task.predict(model.clone(), session, &items)?, unknown })
     };
-    Ok(Predictor { entry, module: m.build()?, predict: Box::new(predict) })
+    Ok(Predictor { entry, module: m.build()?, units: T::UNITS, predict: Box::new(predict) })
 }

@@ -1,6 +1,7 @@
 //! Tasks with several answers or several trees per instance: pairs, parses, labelled nodes.
 
 use super::answer::{Answer, PredictError, Unknown, answered};
+use super::chunks::Units;
 use super::classify::{SENTIMENTS, generate_trees, joined, parse_trees, read_trees, words_of};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
@@ -68,6 +69,8 @@ impl Task for Pairs {
     fn generate(seed: u64, count: usize) -> Vec<sick::Pair> {
         pairs::pairs(seed, count, pairs::LENGTHS)
     }
+
+    const UNITS: Units = Units::Whole;
 
     fn parse(input: Input<'_>) -> Result<Vec<sick::Pair>, DataError> {
         input.folder(&joined(&sick::FILES), sick::read_inputs)
@@ -149,6 +152,8 @@ impl Task for Treebank {
     fn generate(seed: u64, count: usize) -> Vec<conllu::Sentence> {
         treebank::sentences(seed, count, treebank::LENGTHS)
     }
+
+    const UNITS: Units = Units::Blocks;
 
     fn parse(input: Input<'_>) -> Result<Vec<conllu::Sentence>, DataError> {
         input.file("sentences in CoNLL-U", conllu::parse_inputs)

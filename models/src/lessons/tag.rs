@@ -1,6 +1,7 @@
 //! Tasks with one tag per word or character.
 
 use super::answer::{Answer, PredictError, Unknown, answered};
+use super::chunks::Units;
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::Model;
@@ -272,6 +273,8 @@ impl Task for Lattices {
     fn generate(seed: u64, count: usize) -> Vec<lattice::Sentence> {
         lattices::sentences(seed, count, lattices::LENGTHS)
     }
+
+    const UNITS: Units = Units::Lattices;
 
     fn parse(input: Input<'_>) -> Result<Vec<lattice::Sentence>, DataError> {
         input.file("sentences with dictionary words", lattice::parse_inputs)

@@ -1,6 +1,7 @@
 //! A [`Task`] connects a model with a corpus: it reads items, numbers their words, and puts outputs into words.
 
 use super::answer::{Answer, PredictError, Unknown};
+use super::chunks::Units;
 use super::parts::{Parts, Published};
 use crate::Model;
 use crate::catalogue::{Opened, Sizes};
@@ -35,6 +36,9 @@ pub(crate) trait Task: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// Generates items like those of the corpus.
     fn generate(seed: u64, count: usize) -> Vec<Self::Item>;
+
+    /// The extent of an item in a file.
+    const UNITS: Units = Units::Lines;
 
     /// Reads the items of a file, or of a folder for a corpus of several files per part.
     fn parse(input: Input<'_>) -> Result<Vec<Self::Item>, DataError>;
