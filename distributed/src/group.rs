@@ -77,6 +77,15 @@ pub trait Group: fmt::Debug + Send {
     /// A rank ended.
     fn all_gather(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError>;
 
+    /// Sends bytes to the rank `root`. It gets the bytes of all ranks by their number; the others get none.
+    ///
+    /// # Errors
+    /// A rank ended.
+    fn gather(&mut self, root: usize, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError> {
+        let all = self.all_gather(bytes)?;
+        Ok(if self.rank() == root { all } else { Vec::new() })
+    }
+
     /// Exchanges every bucket: sends each rank its slice, calls `sum` with the received slices of a bucket and
     /// the memory of their sum, and sends the sum to all ranks. Implementations may exchange a bucket while `sum` adds
     /// another one.

@@ -6,11 +6,14 @@ use crate::train::error::TrainError;
 use crate::train::trainer::Owned;
 use autobatch_distributed::{Group, GroupError};
 use autobatch_ir::id::ParamId;
+use autobatch_ir::module::ParamKind;
 use autobatch_ir::plan::{StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_ir::{Module, States, Weights};
 use autobatch_nn::optim::{Optimize, Optimizer, Schedule};
 use autobatch_planner::update_plan;
 use autobatch_runtime_cpu::GradientSource;
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An optimiser with its plan.
@@ -129,39 +132,74 @@ impl Updater {
         Ok(floats)
     }
 
-    /// Exchanges the parameters that each rank updated.
-    pub(crate) fn exchange(&self, session: &mut Session, group: &mut dyn Group) -> Result<()> {
+    /// Exchanges what each rank updated with these gradients: of a table with sparse rows those rows, of other parameters all
+    /// elements, and of unused ones none.
+    pub(crate) fn exchange(
+        &self,
+        session: &mut Session,
+        group: &mut dyn Group,
+        gradients: &dyn GradientSource,
+        unused: &[ParamId],
+    ) -> Result<()> {
         let Some(owned) = &self.owned else { return Ok(()) };
+        let module = Arc::clone(session.module());
+        let changed = |param: ParamId| -> Vec<Range<usize>> {
+            let decl = &module.params[param.index()];
+            let is_sparse = self.optimizer.has_sparse_rows() && decl.kind == ParamKind::Table;
+            match gradients.sparse_rows(param).filter(|_| is_sparse) {
+                _ if unused.contains(&param) => Vec::new(),
+                Some(rows) => {
+                    let width = decl.ty.shape.width();
+                    rows.iter().map(|&row| row as usize * width..(row as usize + 1) * width).collect()
+                }
+                None => std::iter::once(0..decl.ty.shape.elements()).collect(),
+            }
+        };
         let weights = &session.host_copy().weights;
-        let own = owned.own().iter().flat_map(|&param| weights.get(param));
-        let own: Vec<f32> = own.copied().collect();
+        let mut own: Vec<f32> = Vec::new();
+        for &param in owned.own() {
+            changed(param).into_iter().for_each(|range| own.extend_from_slice(&weights.get(param)[range]));
+        }
         let all = group.all_gather(bytemuck::cast_slice(&own))?;
         let weights = session.weights_mut();
         for (rank, (params, bytes)) in owned.params.iter().zip(&all).enumerate() {
+            if rank == owned.rank {
+                continue;
+            }
             let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
             let mut rest = &floats[..];
-            for &param in params.iter().filter(|_| rank != owned.rank) {
-                let values = rest.split_off(..weights.get(param).len());
-                let set = values.map(|values| weights.set(param, values));
-                if set.is_none_or(|set| set.is_err()) {
-                    return Err(GroupError::Malformed { rank }.into());
+            for &param in params {
+                let ranges = changed(param);
+                if ranges.is_empty() {
+                    continue;
                 }
+                let mut values = weights.get_mut(param);
+                for range in ranges {
+                    let new = rest.split_off(..range.len()).ok_or(GroupError::Malformed { rank })?;
+                    values[range].copy_from_slice(new);
+                }
+            }
+            if !rest.is_empty() {
+                return Err(GroupError::Malformed { rank }.into());
             }
         }
         Ok(())
     }
 
-    /// Collects the states of all ranks.
-    pub(crate) fn gather(
+    /// Collects the states of all ranks on rank 0. The other ranks get their own.
+    pub(crate) fn gather<'a>(
         &self,
         group: &mut dyn Group,
         module: &Module,
         weights: &Weights,
-        states: &States,
-    ) -> Result<States> {
-        let Some(owned) = &self.owned else { return Ok(states.clone()) };
+        states: &'a States,
+    ) -> Result<Cow<'a, States>> {
+        let Some(owned) = &self.owned else { return Ok(Cow::Borrowed(states)) };
         let own: Vec<f32> = states.iter().flat_map(|state| state.values()).copied().collect();
-        let all = group.all_gather(bytemuck::cast_slice(&own))?;
+        let all = group.gather(0, bytemuck::cast_slice(&own))?;
+        if owned.rank > 0 {
+            return Ok(Cow::Borrowed(states));
+        }
         let mut whole = self.optimizer.recipe(module, &self.trained)?.states(weights, module)?;
         for (rank, (params, bytes)) in owned.params.iter().zip(&all).enumerate() {
             let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
@@ -172,7 +210,7 @@ impl Updater {
             }
         }
         whole.set_updates(states.updates());
-        Ok(whole)
+        Ok(Cow::Owned(whole))
     }
 
     /// Returns whether some rank has a state with this name.

@@ -200,6 +200,20 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
+/// The same bytes. Empty ones get an address of a variable: that of an empty slice may be 1, which Open MPI takes for
+/// `MPI_IN_PLACE`.
+fn addressed(bytes: &[u8]) -> &[u8] {
+    static NOTHING: [u8; 1] = [0];
+    if bytes.is_empty() { &NOTHING[..0] } else { bytes }
+}
+
+/// A buffer of this many bytes, whose address is that of memory even if it is empty; see [`addressed`].
+fn buffer(bytes: usize) -> Vec<u8> {
+    let mut buffer = Vec::with_capacity(bytes.max(1));
+    buffer.resize(bytes, 0);
+    buffer
+}
+
 /// Counts or offsets as MPI takes them.
 fn narrow(counts: &[usize]) -> Vec<i32> {
     counts.iter().map(|&count| i32::try_from(count).unwrap_or(i32::MAX)).collect()
@@ -240,9 +254,40 @@ impl Group for Mpi {
             let starts = offsets(&counts);
             {
                 let mut parts = PartitionMut::new(&mut received[..], narrow(&counts), narrow(&starts));
-                let send = &bytes[within(bytes.len())];
+                let send = addressed(&bytes[within(bytes.len())]);
                 scope(|scope| {
                     self.wait(world.immediate_all_gather_varcount_into(scope, send, &mut parts));
+                });
+            }
+            for ((all, start), count) in all.iter_mut().zip(starts).zip(counts) {
+                all.extend_from_slice(&received[start..start + count]);
+            }
+        }
+        Ok(all)
+    }
+
+    fn gather(&mut self, root: usize, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError> {
+        self.world.pulse.begin();
+        let world = self.world.communicator();
+        let (is_root, own) = (self.rank == root, bytes.len() as u64);
+        let mut lengths = vec![0_u64; self.size];
+        scope(|scope| self.wait(world.immediate_all_gather_into(scope, &own, &mut lengths[..])));
+        let longest = lengths.iter().copied().max().unwrap_or(0) as usize;
+        let mut all: Vec<Vec<u8>> = if is_root { vec![Vec::new(); self.size] } else { Vec::new() };
+        for start in (0..longest).step_by(CHUNK) {
+            let within = |length: usize| start.min(length)..(start + CHUNK).min(length);
+            let mut send_counts = vec![0; self.size];
+            send_counts[root] = within(bytes.len()).len();
+            let of_rank = |&length: &u64| if is_root { within(length as usize).len() } else { 0 };
+            let counts: Vec<usize> = lengths.iter().map(of_rank).collect();
+            let starts = offsets(&counts);
+            let mut received = buffer(counts.iter().sum());
+            {
+                let (own, places) = (addressed(&bytes[within(bytes.len())]), offsets(&send_counts));
+                let send = Partition::new(own, narrow(&send_counts), narrow(&places));
+                let mut parts = PartitionMut::new(&mut received[..], narrow(&counts), narrow(&starts));
+                scope(|scope| {
+                    self.wait(world.immediate_all_to_all_varcount_into(scope, &send, &mut parts));
                 });
             }
             for ((all, start), count) in all.iter_mut().zip(starts).zip(counts) {

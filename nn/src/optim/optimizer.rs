@@ -146,6 +146,12 @@ pub trait Optimize: Into<Optimizer> {
 impl<T: Into<Optimizer>> Optimize for T {}
 
 impl Optimizer {
+    /// Whether updates change only the sparse rows of tables; see [`Optimize::sparse_rows`].
+    #[must_use]
+    pub const fn has_sparse_rows(&self) -> bool {
+        self.sparse_rows
+    }
+
     /// The ids of all parameters of a module.
     #[must_use]
     pub fn all(&self, module: &Module) -> Vec<ParamId> {

@@ -1,10 +1,12 @@
 //! Ranks measure together and load one checkpoint: each reads the results of all, and a fault of one is a fault of all.
 
-use crate::model::{Model, Tree, data, file, trainer};
+use crate::model::{Model, Tree, bits, data, file, trainer};
 use crate::shards::on_ranks;
-use autobatch::distributed::Group;
+use autobatch::distributed::{Bucket, Group, GroupError, Threads};
 use autobatch::prelude::*;
 use autobatch::train::CheckpointError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Calls a function on each rank of a group, with a trainer, and returns the results by rank.
 fn with_trainers<T: Send>(ranks: usize, work: impl Fn(usize, &Model, &mut Trainer) -> T + Sync) -> Vec<T> {
@@ -24,14 +26,14 @@ fn measured(
     items: &[(Tree, u32)],
     part: usize,
 ) -> (Vec<Results>, usize) {
-    let emitted = std::sync::atomic::AtomicUsize::new(0);
+    let emitted = AtomicUsize::new(0);
     let mut read = Vec::new();
     trainer
         .run_in_parts(
             0..items.len(),
             part,
             |g, number: usize, values| {
-                emitted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                emitted.fetch_add(1, Ordering::Relaxed);
                 let (tree, class) = &items[number];
                 values.push(model.logits(g, tree));
                 if !number.is_multiple_of(3) {
@@ -144,5 +146,69 @@ fn ranks_that_read_other_checkpoints_refuse_them_and_stay_as_they_were() {
                 "{found}"
             );
         }
+    }
+}
+
+/// A rank that counts the bytes of its messages.
+#[derive(Debug)]
+struct Counted {
+    rank: Threads,
+    bytes: Arc<AtomicUsize>,
+}
+
+impl Group for Counted {
+    fn rank(&self) -> usize {
+        self.rank.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.rank.size()
+    }
+
+    fn all_gather(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError> {
+        self.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        self.rank.all_gather(bytes)
+    }
+
+    fn exchange(
+        &mut self,
+        buckets: &mut [Bucket],
+        sum: &mut dyn FnMut(&[f32], &mut [f32]),
+    ) -> Result<(), GroupError> {
+        self.rank.exchange(buckets, sum)
+    }
+}
+
+#[test]
+fn divided_updates_of_sparse_rows_send_those_rows() {
+    const ROWS: usize = 20_000;
+    let mut m = ModuleBuilder::new("words");
+    let words = m.table("words", [ROWS, 8], Init::Uniform(0.5));
+    let module = m.build().unwrap();
+    let train = |optimizer: Optimizer, rank: Option<Threads>| {
+        let weights = Arc::new(Weights::init(&module, 3));
+        let options = SessionOptions { threads: 1, ..SessionOptions::default() };
+        let bytes = Arc::new(AtomicUsize::new(0));
+        let trainer = Trainer::with_options(&module, optimizer, weights, options).unwrap().shards(4);
+        let mut trainer = match rank {
+            Some(rank) => {
+                let group = Counted { rank, bytes: Arc::clone(&bytes) };
+                trainer.group(group).unwrap().divide_states().unwrap()
+            }
+            None => trainer,
+        };
+        for step in 0..5_u32 {
+            let items: Vec<u32> = (0..16).map(|item| (step * 977 + item * 31) % ROWS as u32).collect();
+            trainer.step(&items, |g, &word| words.lookup(g, word).square().sum()).unwrap();
+        }
+        (bits(&trainer), bytes.load(Ordering::Relaxed))
+    };
+    for (optimizer, is_sparse) in [(Adam::new(0.1).sparse_rows(), true), (Adam::new(0.1).into(), false)] {
+        let (expected, _) = train(optimizer.clone(), None);
+        let found = on_ranks(2, |rank| train(optimizer.clone(), Some(rank)));
+        assert!(found.iter().all(|(bits, _)| *bits == expected));
+        // One of the ranks owns the table.
+        let most = found.iter().map(|(_, bytes)| *bytes).max().unwrap();
+        assert_eq!(most < 40_000, is_sparse, "{most} bytes; the table has {}", ROWS * 32);
     }
 }

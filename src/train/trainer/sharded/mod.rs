@@ -329,7 +329,7 @@ impl Trainer {
         updater.update_with(session, &sharding.layout, &unused)?;
         if sharding.divided {
             let exchanging = Instant::now();
-            updater.exchange(session, &mut **group)?;
+            updater.exchange(session, &mut **group, &sharding.layout, &unused)?;
             waits(exchanging);
         }
         Ok(())

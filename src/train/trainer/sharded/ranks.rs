@@ -188,7 +188,7 @@ impl Trainer {
         Ok(states)
     }
 
-    /// Returns the states of all ranks; those of this rank unless they are divided.
+    /// Returns the states of all ranks on rank 0, and those of this rank on the others or if they are not divided.
     pub(in crate::train) fn whole_states<'a>(
         &self,
         Trained { weights, states }: &'a Trained,
@@ -196,9 +196,7 @@ impl Trainer {
         match &self.sharding {
             Some(sharding) if sharding.divided => {
                 let module = Arc::clone(self.session.module());
-                let gathered =
-                    sharding.with_group(|group| self.updater.gather(group, &module, weights, states));
-                Ok(Cow::Owned(gathered?))
+                sharding.with_group(|group| self.updater.gather(group, &module, weights, states))
             }
             _ => Ok(Cow::Borrowed(states)),
         }
