@@ -1,6 +1,8 @@
 """Steps over weighted items, in parts and over tasks, frozen parameters, gradients, minibatches and searches."""
 
 import itertools
+import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -272,3 +274,29 @@ def test_a_bar_that_is_insisted_on_names_the_package(monkeypatch):
     assert len(list(ab.train.epoch(trainer, [SENTENCES], loss))) == 1
     with pytest.raises(ImportError, match="pip install tqdm"):
         next(ab.train.epoch(trainer, [SENTENCES], loss, progress=True))
+
+
+def test_a_mapper_adds_the_answers_to_a_batch():
+    def make():
+        m = ab.Module("words")
+        words = m.table("words", 9, 4)
+        return ab.Session(m, threads=1), lambda row: ab.stack([words[int(word)] for word in row])
+
+    session, emit = make()
+    mapper = ab.data.Mapper(make, "words", answers="vectors")
+    even = mapper({"words": np.array([[1, 2], [3, 4]]), "id": np.array([7, 8])})
+    assert even["vectors"].shape == (2, 2, 4) and even["id"].tolist() == [7, 8]
+    assert np.array_equal(even["vectors"], session.predict([[1, 2], [3, 4]], emit))
+    ragged = mapper({"words": [[1], [2, 3]]})
+    assert [vectors.shape for vectors in ragged["vectors"]] == [(1, 4), (2, 4)]
+    with pytest.raises(KeyError, match="no column 'words'; it has 'word'"):
+        mapper({"word": [[1]]})
+
+
+def test_ray_maps_trees_with_an_actor_each():
+    pytest.importorskip("ray", reason="Ray is not installed; pip install 'ray[data]' runs this test")
+    example = pathlib.Path(__file__).parent.parent / "examples" / "ray_map.py"
+    command = [sys.executable, "-W", "ignore", str(example), "--trees", "3000"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "3,000 trees" in done.stdout and "equal to those of one session" in done.stdout

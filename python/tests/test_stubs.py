@@ -13,7 +13,7 @@ import native_page
 import stubs
 
 ROOT = pathlib.Path(__file__).parent.parent
-TYPED = ["recursive.py", "bilstm_tagger.py", "graph_network.py", "translate.py", "train_unmodified.py"]
+TYPED = ["recursive.py", "bilstm_tagger.py", "graph_network.py", "translate.py", "train_unmodified.py", "ray_map.py"]
 """The examples whose types mypy checks."""
 
 
