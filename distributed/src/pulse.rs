@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The time that a rank gives another one to answer.
 const ANSWER: Duration = Duration::from_secs(1);
+/// The time that an asking program has to say the word, so that one that says nothing delays no other for long.
+const QUESTION: Duration = Duration::from_millis(200);
 /// The time after which a waiting rank says for whom it waits, and the time until it says so again.
 const NOTE: Duration = Duration::from_secs(60);
 
@@ -84,7 +86,7 @@ fn answer(listener: &TcpListener, token: Token, begun: &AtomicU64, ends: &Atomic
         }
         let Ok(mut stream) = stream else { continue };
         let mut asked = Token::default();
-        let is_question = stream.set_read_timeout(Some(ANSWER)).is_ok()
+        let is_question = stream.set_read_timeout(Some(QUESTION)).is_ok()
             && stream.read_exact(&mut asked).is_ok()
             && asked == token;
         if is_question {
@@ -112,7 +114,8 @@ pub(crate) struct Peer {
     port: u16,
     token: Token,
     is_here: bool,
-    resolved: OnceLock<Option<SocketAddr>>,
+    /// The address; `None` if the name has none, or no connection to it was ever made.
+    address: OnceLock<Option<SocketAddr>>,
 }
 
 impl Peer {
@@ -122,22 +125,28 @@ impl Peer {
         let (port, host) = rest.split_first_chunk::<2>()?;
         let host = String::from_utf8(host.to_vec()).ok()?;
         let is_here = host == here;
-        Some(Self {
-            host,
-            port: u16::from_le_bytes(*port),
-            token: *token,
-            is_here,
-            resolved: OnceLock::new(),
-        })
+        Some(Self { host, port: u16::from_le_bytes(*port), token: *token, is_here, address: OnceLock::new() })
     }
 
+    /// Asks the rank. A rank that cannot be reached the first time is not asked again: a network that swallows connections would
+    /// keep this rank waiting.
     fn ask(&self) -> Answer {
-        let resolve = || match self.is_here {
-            true => Some(SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))),
-            false => (&*self.host, self.port).to_socket_addrs().ok()?.find(SocketAddr::is_ipv4),
-        };
-        let Some(address) = self.resolved.get_or_init(resolve) else { return Answer::Silence };
-        let mut stream = match TcpStream::connect_timeout(address, ANSWER) {
+        let mut first = None;
+        let address = self.address.get_or_init(|| {
+            let address = match self.is_here {
+                true => SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)),
+                false => (&*self.host, self.port).to_socket_addrs().ok()?.find(SocketAddr::is_ipv4)?,
+            };
+            let stream = TcpStream::connect_timeout(&address, ANSWER);
+            let is_reached = match &stream {
+                Ok(_) => true,
+                Err(error) => error.kind() == ErrorKind::ConnectionRefused,
+            };
+            first = Some(stream);
+            is_reached.then_some(address)
+        });
+        let Some(address) = address else { return Answer::Silence };
+        let mut stream = match first.unwrap_or_else(|| TcpStream::connect_timeout(address, ANSWER)) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Answer::Ended,
             Err(_) => return Answer::Silence,
@@ -173,8 +182,20 @@ pub(crate) struct Vigil {
     missed: bool,
     silent_since: Vec<Option<Instant>>,
     start: Instant,
+    round: Round,
     next_look: Instant,
     next_note: Instant,
+}
+
+/// The questions of a rank to all ranks, one after the other.
+#[derive(Debug, Default)]
+struct Round {
+    /// The number of ranks that were asked.
+    asked: usize,
+    /// The ranks that have begun fewer operations.
+    behind: Vec<usize>,
+    /// Whether a rank before this one waits too.
+    has_first: bool,
 }
 
 impl Vigil {
@@ -195,39 +216,51 @@ impl Vigil {
             missed,
             silent_since: vec![None; peers.len()],
             start,
+            round: Round::default(),
             next_look: start + interval(limit),
             next_note: start + NOTE,
         }
     }
 
-    /// Looks at the other ranks, if the last look was long enough ago.
+    /// Asks the next rank, if the last question was long enough ago.
     pub(crate) fn look(&mut self) -> Finding {
-        let now = Instant::now();
-        if now < self.next_look {
+        if Instant::now() < self.next_look {
             return Finding::Waits;
         }
-        let own = self.pulse.begun.load(Ordering::Relaxed);
-        let (mut behind, mut speaks) = (Vec::new(), true);
-        for (rank, peer) in self.peers.iter().enumerate().filter(|(rank, _)| *rank != self.rank) {
-            let answer = peer.as_ref().map_or(Answer::Silence, Peer::ask);
-            match answer {
-                Answer::Works(begun) => {
-                    self.silent_since[rank] = None;
-                    // The first of the ranks that wait speaks for them.
-                    speaks &= rank > self.rank || begun < own;
-                    behind.extend((begun < own).then_some(rank));
-                }
-                Answer::Ended if !self.missed => self.silent_since[rank] = None,
-                Answer::Ended | Answer::Silence => {
-                    let since = *self.silent_since[rank].get_or_insert(now);
-                    if now.duration_since(since) >= self.limit {
-                        return Finding::Dead { rank };
-                    }
+        let (own, asked) = (self.pulse.begun.load(Ordering::Relaxed), self.round.asked);
+        self.round.asked += 1;
+        let Some(peer) = self.peers.get(asked) else { return self.end_round() };
+        let answer = if asked == self.rank {
+            Answer::Works(own)
+        } else {
+            peer.as_ref().map_or(Answer::Silence, Peer::ask)
+        };
+        let now = Instant::now();
+        // Questions to all ranks take an interval.
+        self.next_look = now + interval(self.limit) / self.peers.len() as u32;
+        match answer {
+            Answer::Works(begun) => {
+                self.silent_since[asked] = None;
+                // The first of the ranks that wait speaks for them.
+                self.round.has_first |= asked < self.rank && begun >= own;
+                self.round.behind.extend((begun < own).then_some(asked));
+            }
+            Answer::Ended if !self.missed => self.silent_since[asked] = None,
+            Answer::Ended | Answer::Silence => {
+                let since = *self.silent_since[asked].get_or_insert(now);
+                if now.duration_since(since) >= self.limit {
+                    return Finding::Dead { rank: asked };
                 }
             }
         }
-        self.next_look = Instant::now() + interval(self.limit);
-        if now < self.next_note || !speaks || behind.is_empty() {
+        Finding::Waits
+    }
+
+    /// Ends a round of questions. Returns a note for whom this rank waits, if it is time.
+    fn end_round(&mut self) -> Finding {
+        let Round { behind, has_first, .. } = std::mem::take(&mut self.round);
+        let now = Instant::now();
+        if now < self.next_note || has_first || behind.is_empty() {
             return Finding::Waits;
         }
         self.next_note = now + NOTE;
@@ -289,17 +322,21 @@ mod tests {
         let stopped = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback gives a port");
         let port = stopped.local_addr().expect("it is bound").port();
         let silent = [&[0_u8; 16][..], &port.to_le_bytes(), b"here"].concat();
-        let peers = Arc::from([peer(&own), peer(&slow)]);
+        let peers: Arc<[Option<Peer>]> = Arc::from([peer(&own), peer(&slow)]);
         let mut vigil = Vigil::new(&own, &peers, 0, Duration::from_millis(40), true);
-        let mut looks = 0;
-        while vigil.start.elapsed() < Duration::from_millis(400) {
-            looks += usize::from(vigil.next_look <= Instant::now());
+        let mut rounds = 0;
+        while rounds < 4 || vigil.round.asked > 0 {
+            vigil.next_look = Instant::now();
+            rounds += usize::from(vigil.round.asked == peers.len());
             assert_eq!(vigil.look(), Finding::Waits);
         }
-        assert!(looks > 4, "it asks again");
         vigil.next_note = Instant::now();
-        vigil.next_look = Instant::now();
-        let note = vigil.look();
+        let note = loop {
+            match vigil.look() {
+                Finding::Waits => {}
+                found => break found,
+            }
+        };
         assert!(
             matches!(&note, Finding::Note(text) if text.ends_with("s for rank 1, which works")),
             "{note:?}"
