@@ -216,8 +216,8 @@ const MODES: [&str; 3] = ["--optimizer sgd", "--optimizer adam", "--optimizer ad
 
 /// Starts a run on three processes that resumes from its own checkpoint, if there is one, and writes it after every epoch. The
 /// timeouts are those of a silent process and of the start.
-fn running(save: &Path, mode: &str, epochs: u64, timeouts: [&str; 2]) -> Child {
-    let run = words(&format!("treelstm --hidden 12 --count 16 --batch 4 --epochs {epochs} {mode}"));
+fn running(save: &Path, mode: &str, extent: &str, timeouts: [&str; 2]) -> Child {
+    let run = words(&format!("treelstm --hidden 12 --batch 4 {extent} {mode}"));
     let mut command = mpirun();
     command.envs(["AUTOBATCH_RANK_TIMEOUT", "AUTOBATCH_START_TIMEOUT"].into_iter().zip(timeouts));
     command.args(["-n", "3", autobatch(), "train"]).args(run).arg("--save").arg(save);
@@ -230,7 +230,7 @@ fn running(save: &Path, mode: &str, epochs: u64, timeouts: [&str; 2]) -> Child {
 /// Starts a long run and waits until it has written its checkpoint.
 fn long_run(save: &Path, mode: &str, timeout: &str) -> Child {
     let _ = std::fs::remove_file(save);
-    let mut child = running(save, mode, 100_000, [timeout, "60"]);
+    let mut child = running(save, mode, "--count 16 --epochs 100000", [timeout, "60"]);
     let start = Instant::now();
     while !save.exists() {
         if child.try_wait().unwrap().is_some() {
@@ -302,14 +302,14 @@ fn a_run_whose_processes_are_stopped_ends_with_the_bits_of_an_undisturbed_one() 
             file(&format!("stopped-{number}.safetensors")),
         );
         // A long run is not complete before it was stopped a hundred times.
-        let epochs = if is_long() { 12_000 } else { 60 };
-        let mut undisturbed = running(&whole, mode, epochs, ["20", "60"]);
+        let extent = if is_long() { "--count 800 --epochs 600" } else { "--count 16 --epochs 60" };
+        let mut undisturbed = running(&whole, mode, extent, ["20", "60"]);
         assert!(undisturbed.wait().unwrap().success());
         // A process is stopped at the start, in a step, while rank 0 writes, or at the end.
         let mut stops = 0;
         for round in 0_u64.. {
             let is_stopped = round < if is_long() { 100 } else { 2 };
-            let mut child = running(&path, mode, epochs, ["1", if is_stopped { "3" } else { "60" }]);
+            let mut child = running(&path, mode, extent, ["1", if is_stopped { "3" } else { "60" }]);
             let Some(ranks) = ranks(&mut child) else { break };
             let mut stopped = None;
             if is_stopped {

@@ -32,5 +32,5 @@ pub use autobatch_ir::numeric::tree;
 pub use gradient::{Gradient, GradientShape, Rows};
 pub use group::{Bucket, Group, GroupError};
 pub use launch::Launch;
-pub use reduce::reduce;
+pub use reduce::{Buckets, reduce};
 pub use threads::Threads;

@@ -12,6 +12,10 @@ use std::ops::Range;
 /// The number of floats of a bucket: 1 MiB. A message of this size reaches nearly the full bandwidth of most networks.
 const BUCKET: usize = 1 << 18;
 
+/// The memory of the messages, which one sum after the other uses. Fresh memory costs the system about as much as moving it.
+#[derive(Debug, Default)]
+pub struct Buckets(Vec<Bucket>);
+
 /// Adds the gradients of the nodes of all ranks. `own` holds those of this rank: the
 /// [cover](tree::cover) of its [leaves](tree::leaves_of). All ranks receive the same sum.
 ///
@@ -22,6 +26,7 @@ pub fn reduce(
     leaves: usize,
     mut own: Vec<Gradient>,
     shape: &GradientShape,
+    buckets: &mut Buckets,
 ) -> Result<Gradient, GroupError> {
     let (rank, ranks) = (group.rank(), group.size());
     if ranks == 1 {
@@ -30,7 +35,7 @@ pub fn reduce(
     }
     let nodes: Vec<Vec<Range<usize>>> =
         (0..ranks).map(|rank| tree::cover(leaves, tree::leaves_of(rank, ranks, leaves))).collect();
-    let dense = reduce_dense(group, leaves, &nodes, &own, shape.dense)?;
+    let dense = reduce_dense(group, leaves, &nodes, &mut own, shape.dense, &mut buckets.0)?;
     let own: Vec<Vec<Rows>> = own.into_iter().map(|gradient| gradient.tables).collect();
     let tables = match shape.widths.is_empty() {
         true => Vec::new(),
@@ -50,31 +55,29 @@ fn reduce_dense(
     group: &mut dyn Group,
     leaves: usize,
     nodes: &[Vec<Range<usize>>],
-    own: &[Gradient],
+    own: &mut [Gradient],
     elements: usize,
+    buckets: &mut Vec<Bucket>,
 ) -> Result<Vec<f32>, GroupError> {
     let (rank, ranks) = (group.rank(), group.size());
     let ranges: Vec<Range<usize>> =
         (0..elements).step_by(BUCKET).map(|start| start..elements.min(start + BUCKET)).collect();
-    let bucket = |range: &Range<usize>| {
+    buckets.resize_with(ranges.len(), Bucket::default);
+    for (bucket, range) in buckets.iter_mut().zip(&ranges) {
         let slices: Vec<Range<usize>> = (0..ranks).map(|rank| part(range, rank, ranks)).collect();
         let width = slices[rank].len();
-        let mut send = Vec::with_capacity(own.len() * range.len());
+        bucket.send.clear();
         for slice in &slices {
-            own.iter().for_each(|node| send.extend_from_slice(&node.dense[slice.clone()]));
+            own.iter().for_each(|node| bucket.send.extend_from_slice(&node.dense[slice.clone()]));
         }
-        let receive_counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * width).collect();
-        Bucket {
-            send,
-            send_counts: slices.iter().map(|slice| own.len() * slice.len()).collect(),
-            receive: vec![0.0; receive_counts.iter().sum()],
-            receive_counts,
-            own: vec![0.0; width],
-            whole: vec![0.0; range.len()],
-            whole_counts: slices.iter().map(Range::len).collect(),
-        }
-    };
-    let mut buckets: Vec<Bucket> = ranges.iter().map(bucket).collect();
+        bucket.send_counts = slices.iter().map(|slice| own.len() * slice.len()).collect();
+        bucket.receive_counts = nodes.iter().map(|nodes| nodes.len() * width).collect();
+        bucket.receive.resize(bucket.receive_counts.iter().sum(), 0.0);
+        bucket.own.clear();
+        bucket.own.resize(width, 0.0);
+        bucket.whole.resize(range.len(), 0.0);
+        bucket.whole_counts = slices.iter().map(Range::len).collect();
+    }
     let mut sum = |received: &[f32], sum: &mut [f32]| {
         if sum.is_empty() {
             return;
@@ -90,8 +93,10 @@ fn reduce_dense(
             sum.copy_from_slice(&added);
         }
     };
-    group.exchange(&mut buckets, &mut sum)?;
-    let mut dense = Vec::with_capacity(elements);
+    group.exchange(buckets, &mut sum)?;
+    // The elements of this rank are in the messages, so their memory is free.
+    let mut dense = own.first_mut().map(|node| std::mem::take(&mut node.dense)).unwrap_or_default();
+    dense.clear();
     buckets.iter().for_each(|bucket| dense.extend_from_slice(&bucket.whole));
     Ok(dense)
 }
@@ -175,7 +180,7 @@ mod tests {
     fn sums(ranks: usize, leaves: usize, shape: &GradientShape) -> Vec<Gradient> {
         let sum = |mut rank: Threads| {
             let own = nodes(rank.rank(), ranks, leaves, shape);
-            reduce(&mut rank, leaves, own, shape).expect("all ranks send their sums")
+            reduce(&mut rank, leaves, own, shape, &mut Buckets::default()).expect("all ranks send their sums")
         };
         std::thread::scope(|scope| {
             let ranks: Vec<_> =
@@ -188,7 +193,9 @@ mod tests {
     fn sums_have_equal_bits_on_every_number_of_ranks() {
         let shape = GradientShape { dense: SHAPE, widths: vec![2] };
         for leaves in [1, 2, 5, 8] {
-            let alone = reduce(&mut Alone, leaves, nodes(0, 1, leaves, &shape), &shape).expect("it is alone");
+            let alone =
+                reduce(&mut Alone, leaves, nodes(0, 1, leaves, &shape), &shape, &mut Buckets::default())
+                    .expect("it is alone");
             for ranks in [2, 3, 4, 6] {
                 let sums = sums(ranks, leaves, &shape);
                 assert!(sums.iter().all(|sum| *sum == alone), "{leaves} leaves on {ranks} ranks");

@@ -18,7 +18,7 @@ use crate::train::error::TrainError;
 use crate::train::minibatch::Minibatch;
 use crate::train::report::Step;
 use autobatch_distributed::tree::{self, Given};
-use autobatch_distributed::{Alone, Gradient, Group, reduce};
+use autobatch_distributed::{Alone, Buckets, Gradient, Group, reduce};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Value};
 use layout::GradientLayout;
@@ -36,6 +36,7 @@ pub(super) struct Sharding {
     /// Whether each rank keeps the optimiser's states of its own parameters only.
     divided: bool,
     layout: GradientLayout,
+    buckets: Buckets,
 }
 
 impl Sharding {
@@ -45,6 +46,7 @@ impl Sharding {
             group: Mutex::new(group),
             divided: false,
             layout: GradientLayout::default(),
+            buckets: Buckets::default(),
         }
     }
 
@@ -316,7 +318,7 @@ impl Trainer {
         let is_alone = group.size() == 1;
         let mut waits = |from: Instant| step.wait += if is_alone { Duration::ZERO } else { from.elapsed() };
         let reducing = Instant::now();
-        let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape())?;
+        let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape(), &mut sharding.buckets)?;
         waits(reducing);
         sharding.layout.set(sum);
         let verdict = self.may_update(Some(&sharding.layout), &step.losses)?;
