@@ -14,16 +14,19 @@ use autobatch_ir::files::replace;
 use autobatch_ir::hash::hash_bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::fs::{File, create_dir, create_dir_all, read_dir, read_to_string, remove_dir_all};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The name of the manifest.
 const MANIFEST: &str = "manifest.json";
 /// The name of the folder of records.
 const RECORDS: &str = ".records";
+/// The name of the shards of a complete earlier run, in the folder of records.
+const EARLIER: &str = "earlier";
 /// The beginning of the names of folders of claims.
 const CLAIMS: &str = ".claims-";
 
@@ -78,6 +81,8 @@ pub(super) struct Folder {
     /// count.
     run: String,
     head: Head,
+    /// The shards of a complete earlier run, by name.
+    earlier: HashMap<String, Record>,
 }
 
 /// The shards of a complete run.
@@ -95,6 +100,7 @@ impl Folder {
         let mut folder = Self {
             path: PathBuf::from(&args.output),
             run: String::new(),
+            earlier: HashMap::new(),
             head: Head {
                 model: args.trained.name.clone(),
                 module: format!("{module:016x}"),
@@ -109,6 +115,11 @@ impl Folder {
             folder.begin()?;
         }
         folder.run = String::from_utf8_lossy(&ranks.broadcast(folder.run.as_bytes())?).into_owned();
+        if let Ok(text) = read_to_string(folder.record_path(EARLIER)) {
+            // A list that cannot be read is none: its shards are made again.
+            let records: Vec<Record> = serde_json::from_str(&text).unwrap_or_default();
+            folder.earlier = records.into_iter().map(|record| (record.shard.clone(), record)).collect();
+        }
         Ok(folder)
     }
 
@@ -125,9 +136,9 @@ impl Folder {
         let earlier = self.earlier_manifest()?;
         create_dir_all(self.path.join(RECORDS)).map_err(failed)?;
         create_dir(self.path.join(&self.run)).map_err(failed)?;
-        // A complete run has records in its manifest alone.
-        for record in earlier.iter().flat_map(|manifest| &manifest.shards) {
-            self.write_record(record)?;
+        // A complete run has records in its manifest alone, which this run replaces.
+        if let Some(manifest) = earlier.filter(|manifest| manifest.complete) {
+            self.replace(&self.record_path(EARLIER), format!("{}\n", json!(manifest.shards)).as_bytes())?;
         }
         self.write_manifest(false, Vec::new())
     }
@@ -211,11 +222,12 @@ impl Folder {
         self.path.join(RECORDS).join(format!("{shard}.json"))
     }
 
-    /// Reads a record. One that cannot be read is none: its shard is made again.
+    /// The record of a shard, of this run or of an earlier one. One that cannot be read is none: its shard is made again.
     fn record(&self, shard: &str) -> Option<Record> {
-        let mut text = String::new();
-        File::open(self.record_path(shard)).ok()?.read_to_string(&mut text).ok()?;
-        serde_json::from_str(&text).ok()
+        match read_to_string(self.record_path(shard)) {
+            Ok(text) => serde_json::from_str(&text).ok(),
+            Err(_) => self.earlier.get(shard).cloned(),
+        }
     }
 
     fn write_record(&self, record: &Record) -> Result<(), Failure> {
