@@ -117,6 +117,8 @@ fn files_folders_lists_and_streams_are_inputs() {
     std::io::Write::write_all(&mut child.stdin.take().expect("piped"), text).expect("the program reads");
     assert!(child.wait().expect("the program exits").success());
     assert_eq!(answers(&output), answers(&of_folder));
+    let words = ["map", "names", "--weights", &weights, "-o", &inputs, "--data", &other, &inputs];
+    assert!(transcript(&words).contains("is both an input and the output"));
     for (data, expected) in [
         (&["-", "-"][..], "standard input can be read once"),
         (&["/no/such/file"], "/no/such/file: No such file"),

@@ -29,6 +29,7 @@ pub fn map(args: &MapArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         let specification = specification(&args.trained)?;
         let predictor = Predictor::new(&specification).map_err(|error| malformed(&args.trained, error))?;
         check_model(&args.trained, predictor.entry)?;
+        check_output(args)?;
         let sources = sources(&args.data)?;
         if ranks.size() > 1 && sources.iter().any(|source| source.bytes.is_none()) {
             return Err(Failure::usage("several processes cannot read one stream")
@@ -58,6 +59,17 @@ pub fn map(args: &MapArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         }
         Ok(Answer::Yes)
     })
+}
+
+/// Rejects an output folder whose files are inputs: the next run would predict the shards of this one.
+fn check_output(args: &MapArgs) -> Result<(), Failure> {
+    let output = std::fs::canonicalize(&args.output).ok();
+    let is_output = |word: &&String| output.is_some() && std::fs::canonicalize(word).ok() == output;
+    match args.data.iter().find(is_output) {
+        Some(folder) => Err(Failure::usage(format!("{folder} is both an input and the output"))
+            .help("name another folder with -o")),
+        None => Ok(()),
+    }
 }
 
 /// A run on one process.
