@@ -5,7 +5,7 @@ import re
 
 import stubs
 from autobatch import _autobatch as native
-from autobatch import data, decode, nn, optim
+from autobatch import data, decode, nn, optim, train
 
 HEAD = """# Python, function by function
 
@@ -91,11 +91,11 @@ def page():
     lines += rows([name for name in optim.__all__ if name in known], known)
     for kind in ("Optimizer", "Schedule"):
         lines += of_class("ab.optim.", kind, known)
-    for name, module in (("data", data), ("decode", decode)):
+    for name, module in (("data", data), ("train", train), ("decode", decode)):
         lines.append(f"\n## `ab.{name}`\n\n{inspect.getdoc(module).splitlines()[0]}\n\n| | |\n|---|---|")
         for member in module.__all__:
             value = getattr(module, member)
-            given = re.sub(r"\b[A-Za-z_]\w*\.(?=\w)", "", str(inspect.signature(value)).replace("collections.abc.", "").replace("~", ""))
+            given = re.sub(r"\b[A-Za-z_]\w*\.(?=\w)", "", re.sub(r": '([^']*)'", r": \1", str(inspect.signature(value)).replace("collections.abc.", "").replace("~", "")))
             lines.append(f"| `{member}{given.split(' -> ')[0]}`".replace("|", "\\|").replace("\\|", "|", 1) + f" | {inspect.getdoc(value).splitlines()[0]} |")
     lines.append("\n## Exceptions\n\nAll derive from `ab.AutobatchError`, whose `file`, `line` and `help` name the line of the model and the remedy, or "
                  "are None.\n\n| | |\n|---|---|")
