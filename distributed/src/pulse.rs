@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The time that a rank gives another one to answer.
 const ANSWER: Duration = Duration::from_secs(1);
-/// The time that an asking program has to say the word, so that one that says nothing delays no other for long.
+/// The time in which an asking program must send the token. A silent program delays the others by no more.
 const QUESTION: Duration = Duration::from_millis(200);
 /// The time after which a waiting rank says for whom it waits, and the time until it says so again.
 const NOTE: Duration = Duration::from_secs(60);
@@ -318,7 +318,7 @@ mod tests {
     fn a_silent_rank_is_dead_after_the_limit_and_a_slow_one_is_not() {
         let (own, slow) = (Arc::new(Pulse::start()), Pulse::start());
         own.begin();
-        // A listener whose process is stopped: the system accepts, and nobody answers.
+        // As of a stopped process: the system accepts connections, and there is no answer.
         let stopped = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback gives a port");
         let port = stopped.local_addr().expect("it is bound").port();
         let silent = [&[0_u8; 16][..], &port.to_le_bytes(), b"here"].concat();

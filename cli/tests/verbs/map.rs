@@ -82,7 +82,7 @@ fn shards_are_the_whole_prediction_whatever_the_form_and_the_number_of_instances
 fn files_folders_lists_and_streams_are_inputs() {
     let weights = trained("names", "inputs");
     let inputs = folder("map_inputs_in");
-    for (name, text) in [("b.txt", "Satoshi\nMüller\n"), ("a.txt", "Ada\n"), (".hidden", "Nobody\n")] {
+    for (name, text) in [("b.txt", "Satoshi\nMüller\n"), ("a.txt", "Ada\n"), (".hidden", "Hidden\n")] {
         write(inputs.join(name), text).expect("the folder exists");
     }
     let other = folder("map_inputs_other").join("a.txt");
