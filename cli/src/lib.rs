@@ -62,6 +62,7 @@ fn run_verb(verb: &Verb, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Run(args) => verbs::run(args, console),
         Verb::Train(args) => verbs::train(args, console),
         Verb::Bench(args) => verbs::bench(args, console),
+        Verb::Scale(args) => verbs::scale(args, console),
         Verb::Sweep(args) => verbs::sweep(args, console),
         Verb::Calibrate(args) => verbs::calibrate(args, console),
         Verb::Devices { json } => verbs::devices(*json, console),

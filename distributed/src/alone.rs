@@ -1,6 +1,6 @@
 //! [`Alone`]: a group of one rank.
 
-use crate::group::{Bucket, Group, GroupError};
+use crate::group::{Bucket, BucketWork, Group, GroupError};
 
 /// A process that works alone: a group of one rank, which sends nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,14 +19,11 @@ impl Group for Alone {
         Ok(vec![bytes.to_vec()])
     }
 
-    fn exchange(
-        &mut self,
-        buckets: &mut [Bucket],
-        sum: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Result<(), GroupError> {
-        for bucket in buckets {
+    fn exchange(&mut self, buckets: &mut [Bucket], work: &mut dyn BucketWork) -> Result<(), GroupError> {
+        for (number, bucket) in buckets.iter_mut().enumerate() {
+            work.fill(number, bucket);
             let Bucket { send, own, whole, .. } = bucket;
-            sum(send, own);
+            work.add(send, own);
             whole.copy_from_slice(own);
         }
         Ok(())

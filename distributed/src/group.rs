@@ -30,6 +30,14 @@ pub enum GroupError {
         /// The statement of the other rank.
         found: String,
     },
+    /// A rank could not compute its gradient.
+    #[error("rank {rank}: {message}")]
+    Failed {
+        /// The first rank that failed.
+        rank: usize,
+        /// Its message.
+        message: String,
+    },
     /// A message has another form than this version writes.
     #[error("a message of rank {rank} is malformed; start the same version of the program on all ranks")]
     Malformed {
@@ -42,6 +50,15 @@ impl fmt::Debug for GroupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// The work of a rank on the buckets of an exchange.
+pub trait BucketWork {
+    /// Computes a bucket's slices to send. Called once for each bucket, in their order.
+    fn fill(&mut self, number: usize, bucket: &mut Bucket);
+
+    /// Adds the received slices of a bucket, and writes their sum.
+    fn add(&mut self, received: &[f32], sum: &mut [f32]);
 }
 
 /// A part of the dense gradient that the ranks reduce together: each rank adds one slice of it.
@@ -86,17 +103,12 @@ pub trait Group: fmt::Debug + Send {
         Ok(if self.rank() == root { all } else { Vec::new() })
     }
 
-    /// Exchanges every bucket: sends each rank its slice, calls `sum` with the received slices of a bucket and
-    /// the memory of their sum, and sends the sum to all ranks. Implementations may exchange a bucket while `sum` adds
-    /// another one.
+    /// Exchanges every bucket: fills it, sends each rank its slice, adds the received slices, and sends the sum to all ranks.
+    /// Implementations may exchange a bucket while they fill or add another one.
     ///
     /// # Errors
     /// A rank ended.
-    fn exchange(
-        &mut self,
-        buckets: &mut [Bucket],
-        sum: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Result<(), GroupError>;
+    fn exchange(&mut self, buckets: &mut [Bucket], work: &mut dyn BucketWork) -> Result<(), GroupError>;
 
     /// Waits for all ranks.
     ///
@@ -113,13 +125,5 @@ pub trait Group: fmt::Debug + Send {
     fn broadcast(&mut self, root: usize, bytes: &[u8]) -> Result<Vec<u8>, GroupError> {
         let own = if self.rank() == root { bytes } else { &[] };
         Ok(self.all_gather(own)?.swap_remove(root))
-    }
-
-    /// Returns whether a flag is set on some rank.
-    ///
-    /// # Errors
-    /// A rank ended.
-    fn any(&mut self, flag: bool) -> Result<bool, GroupError> {
-        Ok(self.all_gather(&[u8::from(flag)])?.iter().any(|flags| flags.contains(&1)))
     }
 }

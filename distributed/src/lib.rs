@@ -7,7 +7,8 @@
 //! so this crate uses MPI only to move bytes.
 //!
 //! A [`Group`] connects the ranks: [`Alone`] is one process with one rank, [`Threads`] are ranks in one process, and
-//! `Mpi` (feature `mpi`) are the processes that `mpirun` starts.
+//! `Mpi` (feature `mpi`) are the processes that `mpirun` starts. [`Observed`] keeps a record of the operations of a group, and
+//! [`Simulated`] is one rank among others that do not exist.
 
 #![forbid(unsafe_code)]
 
@@ -18,9 +19,11 @@ mod group;
 mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod observed;
 #[cfg(any(feature = "mpi", test))]
 mod pulse;
 mod reduce;
+mod simulated;
 mod threads;
 
 #[cfg(feature = "mpi")]
@@ -30,7 +33,9 @@ pub use alone::Alone;
 /// The tree in which gradients are added.
 pub use autobatch_ir::numeric::tree;
 pub use gradient::{Gradient, GradientShape, Rows};
-pub use group::{Bucket, Group, GroupError};
+pub use group::{Bucket, BucketWork, Group, GroupError};
 pub use launch::Launch;
-pub use reduce::{Buckets, reduce};
+pub use observed::{BucketTimes, Observed, Operation, Record};
+pub use reduce::{Buckets, Nodes, reduce};
+pub use simulated::Simulated;
 pub use threads::Threads;

@@ -105,6 +105,8 @@ enum Answer {
     Ended,
     /// Nothing.
     Silence,
+    /// No connection to its port was ever made.
+    Unreachable,
 }
 
 /// Another rank, to ask.
@@ -145,7 +147,7 @@ impl Peer {
             first = Some(stream);
             is_reached.then_some(address)
         });
-        let Some(address) = address else { return Answer::Silence };
+        let Some(address) = address else { return Answer::Unreachable };
         let mut stream = match first.unwrap_or_else(|| TcpStream::connect_timeout(address, ANSWER)) {
             Ok(stream) => stream,
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Answer::Ended,
@@ -178,7 +180,7 @@ pub(crate) struct Vigil {
     peers: Arc<[Option<Peer>]>,
     rank: usize,
     limit: Duration,
-    /// Whether a rank that has ended is dead; at the end of a program it is not.
+    /// Whether a rank that has ended or cannot be reached is dead; at the end of a program it is not.
     missed: bool,
     silent_since: Vec<Option<Instant>>,
     start: Instant,
@@ -199,7 +201,8 @@ struct Round {
 }
 
 impl Vigil {
-    /// Begins a wait of `rank`. A rank that is silent for the limit is dead, and so is one that has ended, if it is `missed`.
+    /// Begins a wait of `rank`. A rank that is silent for the limit is dead, and so is one that has ended or that no connection
+    /// reaches, if it is `missed`.
     pub(crate) fn new(
         pulse: &Arc<Pulse>,
         peers: &Arc<[Option<Peer>]>,
@@ -233,7 +236,7 @@ impl Vigil {
         let answer = if asked == self.rank {
             Answer::Works(own)
         } else {
-            peer.as_ref().map_or(Answer::Silence, Peer::ask)
+            peer.as_ref().map_or(Answer::Unreachable, Peer::ask)
         };
         let now = Instant::now();
         // Questions to all ranks take an interval.
@@ -245,8 +248,8 @@ impl Vigil {
                 self.round.has_first |= asked < self.rank && begun >= own;
                 self.round.behind.extend((begun < own).then_some(asked));
             }
-            Answer::Ended if !self.missed => self.silent_since[asked] = None,
-            Answer::Ended | Answer::Silence => {
+            Answer::Ended | Answer::Unreachable if !self.missed => self.silent_since[asked] = None,
+            Answer::Ended | Answer::Unreachable | Answer::Silence => {
                 let since = *self.silent_since[asked].get_or_insert(now);
                 if now.duration_since(since) >= self.limit {
                     return Finding::Dead { rank: asked };
@@ -350,5 +353,16 @@ mod tests {
             }
         };
         assert_eq!(found, Finding::Dead { rank: 2 });
+    }
+
+    #[test]
+    fn a_rank_that_no_connection_reaches_is_missed_only_before_the_end() {
+        let own = Arc::new(Pulse::start());
+        let look = |missed: bool| {
+            let peers: Arc<[Option<Peer>]> = Arc::from([peer(&own), None]);
+            let mut vigil = Vigil::new(&own, &peers, 0, Duration::ZERO, missed);
+            (0..8).map(|_| vigil.look()).find(|found| *found != Finding::Waits)
+        };
+        assert_eq!((look(true), look(false)), (Some(Finding::Dead { rank: 1 }), None));
     }
 }

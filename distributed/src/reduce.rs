@@ -5,7 +5,7 @@
 //! with a ring, times the number of nodes per rank. Of tables, all ranks receive the rows of all nodes.
 
 use crate::gradient::{Gradient, GradientShape, Rows, add_floats};
-use crate::group::{Bucket, Group, GroupError};
+use crate::group::{Bucket, BucketWork, Group, GroupError};
 use crate::tree::{self, Given};
 use std::ops::Range;
 
@@ -16,33 +16,74 @@ const BUCKET: usize = 1 << 18;
 #[derive(Debug, Default)]
 pub struct Buckets(Vec<Bucket>);
 
-/// Adds the gradients of the nodes of all ranks. `own` holds those of this rank: the
-/// [cover](tree::cover) of its [leaves](tree::leaves_of). All ranks receive the same sum.
+/// The gradients of this rank's nodes of the tree: of the [cover](tree::cover) of its [leaves](tree::leaves_of). They may be
+/// computed while the ranks exchange others.
+pub trait Nodes {
+    /// The number of nodes.
+    fn count(&self) -> usize;
+
+    /// Computes some elements of the dense part of all nodes. A failure is kept for [`tables`](Self::tables), because the other ranks
+    /// wait for messages of the usual lengths.
+    fn compute(&mut self, elements: Range<usize>);
+
+    /// Appends elements that were computed.
+    fn append(&self, node: usize, elements: Range<usize>, to: &mut Vec<f32>);
+
+    /// Computes what is left. Returns the tables of each node.
+    ///
+    /// # Errors
+    /// The message of the first failure.
+    fn tables(&mut self) -> Result<Vec<Vec<Rows>>, String>;
+}
+
+/// Gradients that are computed already.
+impl Nodes for Vec<Gradient> {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn compute(&mut self, _: Range<usize>) {}
+
+    fn append(&self, node: usize, elements: Range<usize>, to: &mut Vec<f32>) {
+        to.extend_from_slice(&self[node].dense[elements]);
+    }
+
+    fn tables(&mut self) -> Result<Vec<Vec<Rows>>, String> {
+        Ok(self.iter_mut().map(|node| std::mem::take(&mut node.tables)).collect())
+    }
+}
+
+/// Adds the gradients of the nodes of all ranks, of which this rank has its `own`. All ranks receive the same `sum`, which
+/// replaces the former contents.
 ///
 /// # Errors
-/// A rank ended or sent a malformed message.
+/// A rank ended, failed to compute, or sent a malformed message. All ranks get the error of a failure.
 pub fn reduce(
     group: &mut dyn Group,
     leaves: usize,
-    mut own: Vec<Gradient>,
+    own: &mut dyn Nodes,
     shape: &GradientShape,
-    buckets: &mut Buckets,
-) -> Result<Gradient, GroupError> {
+    Buckets(buckets): &mut Buckets,
+    sum: &mut Gradient,
+) -> Result<(), GroupError> {
     let (rank, ranks) = (group.rank(), group.size());
+    sum.dense.clear();
     if ranks == 1 {
         // The cover of all leaves is the root.
-        return Ok(own.pop().unwrap_or_default());
+        own.compute(0..shape.dense);
+        own.append(0, 0..shape.dense, &mut sum.dense);
+        let tables = own.tables().map_err(|message| GroupError::Failed { rank, message })?;
+        sum.tables = tables.into_iter().next().unwrap_or_default();
+        return Ok(());
     }
     let nodes: Vec<Vec<Range<usize>>> =
         (0..ranks).map(|rank| tree::cover(leaves, tree::leaves_of(rank, ranks, leaves))).collect();
-    let dense = reduce_dense(group, leaves, &nodes, &mut own, shape.dense, &mut buckets.0)?;
-    let own: Vec<Vec<Rows>> = own.into_iter().map(|gradient| gradient.tables).collect();
-    let tables = match shape.widths.is_empty() {
-        true => Vec::new(),
-        false => reduce_tables(group, leaves, &nodes, &own, shape)?,
-    };
-    debug_assert_eq!(nodes[rank].len(), own.len());
-    Ok(Gradient { dense, tables })
+    debug_assert_eq!(nodes[rank].len(), own.count());
+    let slices = fit(buckets, rank, own.count(), &nodes, shape.dense);
+    group.exchange(buckets, &mut Dense { own, slices: &slices, leaves, nodes: &nodes })?;
+    buckets.iter().for_each(|bucket| sum.dense.extend_from_slice(&bucket.whole));
+    sum.tables = reduce_tables(group, leaves, &nodes, own.tables(), shape)?;
+    Ok(())
 }
 
 /// Part `number` of `count` nearly equal parts of a range.
@@ -51,72 +92,103 @@ fn part(range: &Range<usize>, number: usize, count: usize) -> Range<usize> {
     at(number)..at(number + 1)
 }
 
-fn reduce_dense(
-    group: &mut dyn Group,
-    leaves: usize,
-    nodes: &[Vec<Range<usize>>],
-    own: &mut [Gradient],
-    elements: usize,
+/// Sizes the buckets. Returns the slice of each rank in each bucket.
+fn fit(
     buckets: &mut Vec<Bucket>,
-) -> Result<Vec<f32>, GroupError> {
-    let (rank, ranks) = (group.rank(), group.size());
-    let ranges: Vec<Range<usize>> =
-        (0..elements).step_by(BUCKET).map(|start| start..elements.min(start + BUCKET)).collect();
-    buckets.resize_with(ranges.len(), Bucket::default);
-    for (bucket, range) in buckets.iter_mut().zip(&ranges) {
-        let slices: Vec<Range<usize>> = (0..ranks).map(|rank| part(range, rank, ranks)).collect();
+    rank: usize,
+    own: usize,
+    nodes: &[Vec<Range<usize>>],
+    elements: usize,
+) -> Vec<Vec<Range<usize>>> {
+    let ranks = nodes.len();
+    let ranges = (0..elements).step_by(BUCKET).map(|start| start..elements.min(start + BUCKET));
+    let slices = ranges.map(|range| (0..ranks).map(|rank| part(&range, rank, ranks)).collect());
+    let slices: Vec<Vec<Range<usize>>> = slices.collect();
+    buckets.resize_with(slices.len(), Bucket::default);
+    for (bucket, slices) in buckets.iter_mut().zip(&slices) {
         let width = slices[rank].len();
-        bucket.send.clear();
-        for slice in &slices {
-            own.iter().for_each(|node| bucket.send.extend_from_slice(&node.dense[slice.clone()]));
-        }
-        bucket.send_counts = slices.iter().map(|slice| own.len() * slice.len()).collect();
+        bucket.send_counts = slices.iter().map(|slice| own * slice.len()).collect();
         bucket.receive_counts = nodes.iter().map(|nodes| nodes.len() * width).collect();
         bucket.receive.resize(bucket.receive_counts.iter().sum(), 0.0);
         bucket.own.clear();
         bucket.own.resize(width, 0.0);
-        bucket.whole.resize(range.len(), 0.0);
         bucket.whole_counts = slices.iter().map(Range::len).collect();
+        bucket.whole.resize(bucket.whole_counts.iter().sum(), 0.0);
     }
-    let mut sum = |received: &[f32], sum: &mut [f32]| {
+    slices
+}
+
+/// The work on the dense part.
+struct Dense<'a> {
+    own: &'a mut dyn Nodes,
+    /// For each bucket, the slice of each rank.
+    slices: &'a [Vec<Range<usize>>],
+    leaves: usize,
+    nodes: &'a [Vec<Range<usize>>],
+}
+
+impl BucketWork for Dense<'_> {
+    fn fill(&mut self, number: usize, bucket: &mut Bucket) {
+        let slices = &self.slices[number];
+        self.own.compute(slices[0].start..slices[slices.len() - 1].end);
+        bucket.send.clear();
+        for slice in slices {
+            (0..self.own.count()).for_each(|node| self.own.append(node, slice.clone(), &mut bucket.send));
+        }
+    }
+
+    fn add(&mut self, received: &[f32], sum: &mut [f32]) {
         if sum.is_empty() {
             return;
         }
-        let mut left = nodes.iter().flatten().zip(received.chunks_exact(sum.len())).peekable();
+        let mut left = self.nodes.iter().flatten().zip(received.chunks_exact(sum.len())).peekable();
         let mut given = |node: &Range<usize>| match left.next_if(|(next, _)| *next == node) {
             Some((_, slice)) => Ok(Given::Sum(slice.to_vec())),
             None if node.len() > 1 => Ok(Given::Children),
             None => Err(()),
         };
         let mut add = |left: &mut Vec<f32>, right: Vec<f32>| add_floats(left, &right);
-        if let Ok(added) = tree::sum(0..leaves, &mut given, &mut add) {
+        if let Ok(added) = tree::sum(0..self.leaves, &mut given, &mut add) {
             sum.copy_from_slice(&added);
         }
-    };
-    group.exchange(buckets, &mut sum)?;
-    // The elements of this rank are in the messages, so their memory is free.
-    let mut dense = own.first_mut().map(|node| std::mem::take(&mut node.dense)).unwrap_or_default();
-    dense.clear();
-    buckets.iter().for_each(|bucket| dense.extend_from_slice(&bucket.whole));
-    Ok(dense)
+    }
 }
 
+/// The first byte of a message with the rows of tables.
+const ROWS: u8 = 0;
+/// The first byte of a message about a failure.
+const FAILURE: u8 = 1;
+
+/// Adds the tables of all ranks. Every rank sends this message, also without tables, because it tells whether a rank failed.
 fn reduce_tables(
     group: &mut dyn Group,
     leaves: usize,
     nodes: &[Vec<Range<usize>>],
-    own: &[Vec<Rows>],
+    own: Result<Vec<Vec<Rows>>, String>,
     shape: &GradientShape,
 ) -> Result<Vec<Rows>, GroupError> {
-    let mut bytes = Vec::new();
-    for rows in own.iter().flatten() {
-        bytes.extend_from_slice(&(rows.numbers.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(bytemuck::cast_slice(&rows.numbers));
-        bytes.extend_from_slice(bytemuck::cast_slice(&rows.values));
+    let mut bytes = vec![if own.is_ok() { ROWS } else { FAILURE }];
+    match &own {
+        Err(message) => bytes.extend_from_slice(message.as_bytes()),
+        Ok(own) => {
+            for rows in own.iter().flatten() {
+                bytes.extend_from_slice(&(rows.numbers.len() as u64).to_le_bytes());
+                bytes.extend_from_slice(bytemuck::cast_slice(&rows.numbers));
+                bytes.extend_from_slice(bytemuck::cast_slice(&rows.values));
+            }
+        }
     }
     let all = group.all_gather(&bytes)?;
     let mut read = Vec::new();
-    for (rank, (mut bytes, nodes)) in all.iter().map(Vec::as_slice).zip(nodes).enumerate() {
+    for (rank, (bytes, nodes)) in all.iter().zip(nodes).enumerate() {
+        let mut bytes = match bytes.split_first() {
+            Some((&ROWS, rows)) => rows,
+            Some((&FAILURE, text)) => {
+                let message = String::from_utf8_lossy(text).into_owned();
+                return Err(GroupError::Failed { rank, message });
+            }
+            _ => return Err(GroupError::Malformed { rank }),
+        };
         for node in nodes {
             let tables = shape.widths.iter().map(|&width| read_rows(&mut bytes, width));
             let tables = tables.collect::<Option<Vec<Rows>>>().ok_or(GroupError::Malformed { rank })?;
@@ -176,12 +248,16 @@ mod tests {
         own.into_iter().map(|node| tree::sum(node, &mut given, &mut add).unwrap_or_default()).collect()
     }
 
+    /// The sum that a rank gets.
+    fn reduced(group: &mut dyn Group, leaves: usize, shape: &GradientShape) -> Result<Gradient, GroupError> {
+        let mut own = nodes(group.rank(), group.size(), leaves, shape);
+        let mut sum = Gradient { dense: vec![7.0; 3], tables: Vec::new() };
+        reduce(group, leaves, &mut own, shape, &mut Buckets::default(), &mut sum).map(|()| sum)
+    }
+
     /// The sums of all ranks of a group.
     fn sums(ranks: usize, leaves: usize, shape: &GradientShape) -> Vec<Gradient> {
-        let sum = |mut rank: Threads| {
-            let own = nodes(rank.rank(), ranks, leaves, shape);
-            reduce(&mut rank, leaves, own, shape, &mut Buckets::default()).expect("all ranks send their sums")
-        };
+        let sum = |mut rank: Threads| reduced(&mut rank, leaves, shape).expect("all ranks send their sums");
         std::thread::scope(|scope| {
             let ranks: Vec<_> =
                 Threads::group(ranks).into_iter().map(|rank| scope.spawn(move || sum(rank))).collect();
@@ -193,14 +269,51 @@ mod tests {
     fn sums_have_equal_bits_on_every_number_of_ranks() {
         let shape = GradientShape { dense: SHAPE, widths: vec![2] };
         for leaves in [1, 2, 5, 8] {
-            let alone =
-                reduce(&mut Alone, leaves, nodes(0, 1, leaves, &shape), &shape, &mut Buckets::default())
-                    .expect("it is alone");
+            let alone = reduced(&mut Alone, leaves, &shape).expect("it is alone");
             for ranks in [2, 3, 4, 6] {
                 let sums = sums(ranks, leaves, &shape);
                 assert!(sums.iter().all(|sum| *sum == alone), "{leaves} leaves on {ranks} ranks");
             }
         }
+    }
+
+    /// Nodes that fail when they are computed.
+    struct Failing(Vec<Gradient>);
+
+    impl Nodes for Failing {
+        fn count(&self) -> usize {
+            self.0.len()
+        }
+
+        fn compute(&mut self, _: Range<usize>) {}
+
+        fn append(&self, node: usize, elements: Range<usize>, to: &mut Vec<f32>) {
+            self.0.append(node, elements, to);
+        }
+
+        fn tables(&mut self) -> Result<Vec<Vec<Rows>>, String> {
+            Err("out of memory".to_owned())
+        }
+    }
+
+    #[test]
+    fn all_ranks_get_the_failure_of_one() {
+        let shape = GradientShape { dense: SHAPE, widths: vec![2] };
+        let shape = &shape;
+        let work = |mut rank: Threads| {
+            let own = nodes(rank.rank(), 3, 5, shape);
+            let (mut whole, mut failing) = (own.clone(), Failing(own));
+            let own: &mut dyn Nodes = if rank.rank() == 1 { &mut failing } else { &mut whole };
+            reduce(&mut rank, 5, own, shape, &mut Buckets::default(), &mut Gradient::default())
+        };
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> =
+                Threads::group(3).into_iter().map(|rank| scope.spawn(move || work(rank))).collect();
+            for rank in ranks {
+                let error = rank.join().expect("no rank panics").expect_err("rank 1 fails");
+                assert_eq!(error.to_string(), "rank 1: out of memory");
+            }
+        });
     }
 
     #[test]

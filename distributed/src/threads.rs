@@ -1,6 +1,6 @@
 //! [`Threads`]: a group whose ranks are threads of one process.
 
-use crate::group::{Bucket, Group, GroupError};
+use crate::group::{Bucket, BucketWork, Group, GroupError};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// A rank of a group within one process. Each rank belongs to one thread.
@@ -69,12 +69,9 @@ impl Group for Threads {
         self.swap((0..self.size()).map(|_| bytes.to_vec()))
     }
 
-    fn exchange(
-        &mut self,
-        buckets: &mut [Bucket],
-        sum: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Result<(), GroupError> {
-        for bucket in buckets {
+    fn exchange(&mut self, buckets: &mut [Bucket], work: &mut dyn BucketWork) -> Result<(), GroupError> {
+        for (number, bucket) in buckets.iter_mut().enumerate() {
+            work.fill(number, bucket);
             let mut start = 0;
             let slices = bucket.send_counts.iter().map(|count| {
                 let slice = &bucket.send[start..start + count];
@@ -83,7 +80,7 @@ impl Group for Threads {
             });
             let received = self.swap(slices)?;
             fill(&mut bucket.receive, &received);
-            sum(&bucket.receive, &mut bucket.own);
+            work.add(&bucket.receive, &mut bucket.own);
             let own: &[u8] = bytemuck::cast_slice(&bucket.own);
             let sums = self.swap((0..self.size()).map(|_| own.to_vec()))?;
             fill(&mut bucket.whole, &sums);
@@ -111,14 +108,12 @@ mod tests {
     }
 
     #[test]
-    fn broadcasts_come_from_the_root_and_flags_from_any_rank() {
+    fn broadcasts_come_from_the_root() {
         std::thread::scope(|scope| {
             for mut rank in Threads::group(3) {
                 scope.spawn(move || {
                     let number = rank.rank();
                     assert_eq!(rank.broadcast(1, &[number as u8; 2]), Ok(vec![1, 1]));
-                    assert_eq!(rank.any(number == 2), Ok(true));
-                    assert_eq!(rank.any(false), Ok(false));
                     assert_eq!(rank.barrier(), Ok(()));
                 });
             }

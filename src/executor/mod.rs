@@ -96,6 +96,27 @@ impl AnyExecutor {
         Ok(self.host.execute(plan, weights, inputs)?)
     }
 
+    /// Executes a plan on the CPU, and leaves the sums of gradients to [`complete`](Self::complete).
+    pub(crate) fn execute_steps(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        inputs: Inputs<'_>,
+    ) -> Result<()> {
+        Ok(self.host.execute_steps(plan, weights, inputs)?)
+    }
+
+    /// Completes gradients of a plan that was executed on the CPU.
+    pub(crate) fn complete(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        words: &[u32],
+        params: Option<&[ParamId]>,
+    ) -> Result<()> {
+        Ok(self.host.complete(plan, weights, words, params)?)
+    }
+
     /// Executes a plan. A GPU asks for the next plan while the device works, and prepares it.
     pub(crate) fn execute_and_prepare(
         &mut self,

@@ -20,7 +20,7 @@ use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Limits, Plan, Verified};
-use autobatch_ir::{Graph, Module, Value, ValueId, Weights};
+use autobatch_ir::{Graph, Module, ParamId, Value, ValueId, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
@@ -312,6 +312,32 @@ impl Session {
         self.handle_device_loss(executed)?;
         self.last = Some(Arc::clone(plan));
         Ok(start.elapsed())
+    }
+
+    /// Executes a plan on the CPU, and leaves the sums of its gradients to [`complete`](Self::complete).
+    pub(crate) fn execute_steps(
+        &mut self,
+        plan: &Arc<Verified<Plan>>,
+        graph: &GraphData,
+        noise: Noise,
+    ) -> Result<Duration> {
+        let start = Instant::now();
+        self.executions += 1;
+        let weights = &self.mirror.host_copy().weights;
+        self.executor.execute_steps(plan, weights, inputs_of(graph, noise))?;
+        self.last = Some(Arc::clone(plan));
+        Ok(start.elapsed())
+    }
+
+    /// Completes gradients of the plan whose steps were executed last; all that are left for `None`.
+    pub(crate) fn complete(
+        &mut self,
+        plan: &Verified<Plan>,
+        graph: &GraphData,
+        params: Option<&[ParamId]>,
+    ) -> Result<()> {
+        let weights = &self.mirror.host_copy().weights;
+        self.executor.complete(plan, weights, &graph.bindings.words, params)
     }
 
     /// Returns the executor, which holds the results of the last run.

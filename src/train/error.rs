@@ -53,6 +53,15 @@ pub enum TrainError {
         /// The method.
         method: &'static str,
     },
+    /// A step over shards of a trainer without shards.
+    NotSharded,
+    /// A graph of a step over shards has more or fewer losses than items.
+    Losses {
+        /// The number of items.
+        expected: usize,
+        /// The number of losses.
+        found: usize,
+    },
     /// A trainer over shards is on another device than the CPU.
     ShardsElsewhere,
     /// The step failed on another rank, so it failed on all ranks.
@@ -150,6 +159,12 @@ impl fmt::Display for TrainError {
                 f,
                 "{method} has no items to cut into shards; use step or pass, or train without Trainer::shards and Trainer::group"
             ),
+            Self::NotSharded => f.write_str(
+                "the trainer has no shards; call Trainer::shards or Trainer::group before the first step",
+            ),
+            Self::Losses { expected, found } => {
+                write!(f, "the next graph of the step has {expected} items, found {found} losses; emit one for each")
+            }
             Self::ShardsElsewhere => f.write_str(
                 "shards execute on the CPU only; move the trainer to Device::Cpu, or train without Trainer::shards and Trainer::group",
             ),

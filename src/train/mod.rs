@@ -37,4 +37,4 @@ pub(crate) use locate::explained;
 pub use minibatch::{IntoMinibatch, Minibatch};
 pub use patience::{Patience, Verdict};
 pub use report::{Evaluation, Step};
-pub use trainer::{OpenStep, Pass, SetAside, Trainer};
+pub use trainer::{OpenStep, Pass, SetAside, ShardedStep, Trainer};

@@ -20,6 +20,8 @@ pub struct Step {
     pub gradient_norm: Option<f64>,
     /// Whether the trainer skipped the update; see [`Trainer::skip_non_finite`](crate::Trainer::skip_non_finite).
     pub skipped: bool,
+    /// The largest [signal](crate::Trainer::set_signal) of all ranks at this step.
+    pub signal: u8,
     /// The parameters that the losses depend on, ascending.
     pub(crate) used: Vec<ParamId>,
     /// The values of the named outputs, in the order of the requests.
@@ -57,6 +59,12 @@ impl Step {
         self.execute += execute;
         self.update += update;
         self.wait += wait;
+    }
+
+    /// A step with the times of this one.
+    pub(crate) fn times_only(&self) -> Self {
+        let Self { emit, plan, execute, update, wait, .. } = *self;
+        Self { emit, plan, execute, update, wait, ..Self::default() }
     }
 
     /// Adds parameters that the losses of another part depend on.

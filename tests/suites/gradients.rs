@@ -19,7 +19,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Executor, Inputs};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use autobatch_testing::cases::{FEW_POLICIES, is_float, losses, same_number};
 use autobatch_testing::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_testing::random::{Options, Profile, check};
@@ -64,6 +64,32 @@ fn values_agree(
         }
     }
     Ok(())
+}
+
+/// Whether gradients have the same bits, except those of NaN.
+fn same_bits(one: &[Vec<f32>], other: &[Vec<f32>]) -> bool {
+    let bit = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
+    let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(bit).collect() };
+    bits(one) == bits(other)
+}
+
+/// The gradients of a plan whose steps are executed first. The gradient of each parameter is completed and read after those of
+/// the parameters behind it.
+fn completed_one_by_one(
+    executor: &mut Executor,
+    plan: &Verified<Plan>,
+    graph: &GraphData,
+    weights: &Weights,
+) -> Result<Vec<Vec<f32>>, RunError> {
+    let inputs = inputs_of(graph, true);
+    executor.execute_steps(plan, weights, inputs)?;
+    let mut gradients = Vec::new();
+    for param in (0..graph.module.params.len()).rev().map(ParamId::new) {
+        executor.complete(plan, weights, inputs.words, Some(&[param]))?;
+        gradients.push(executor.gradient_of(param).unwrap_or_default().to_vec());
+    }
+    gradients.reverse();
+    Ok(gradients)
 }
 
 /// Returns the gradients of all parameters.
@@ -178,16 +204,14 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
                 values_agree(executor, &plan, graph, &values, &expected).map_err(blame)?;
                 let found = parameter_gradients(executor, &plan, graph);
                 parameters_agree(&found, graph, &expected).map_err(blame)?;
-                // The comparison ignores the bits of a NaN.
-                let bit = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
-                let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(bit).collect() };
-                match &first {
-                    Some(first) if bits(first) != bits(&found) => {
-                        return Err(blame("two executors give different bits".to_owned()));
-                    }
-                    Some(_) => {}
-                    None => first = Some(found),
+                if first.as_ref().is_some_and(|first| !same_bits(first, &found)) {
+                    return Err(blame("two executors give different bits".to_owned()));
                 }
+                let completed = completed_one_by_one(executor, &plan, graph, &weights);
+                if !same_bits(&completed.map_err(|error| error.to_string())?, &found) {
+                    return Err(format!("{policy} {rows:?}: gradients completed one by one differ"));
+                }
+                first.get_or_insert(found);
             }
             let case = pauses::Case {
                 graph,

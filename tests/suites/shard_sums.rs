@@ -1,6 +1,6 @@
 //! The CPU executor sums shards apart and adds their sums in the tree of the reference.
 
-use super::{losses, parameter_gradients, sharded_plan_of};
+use super::{completed_one_by_one, losses, parameter_gradients, same_bits, sharded_plan_of};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::{NodeId, ParamId};
@@ -76,6 +76,8 @@ fn sums_of_shards_have_the_bits_of_the_reference() {
             let mut executor = Executor::with_isa(isa, threads);
             executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("sound");
             let found = parameter_gradients(&executor, &plan, &graph);
+            let completed = completed_one_by_one(&mut executor, &plan, &graph, &weights).expect("sound");
+            assert!(same_bits(&completed, &found), "{} shards, {isa}, {threads} threads", cuts.len() + 1);
             for (number, found) in found.iter().enumerate() {
                 let wanted = expected.param(ParamId::new(number)).expect("every parameter is used");
                 let equal =

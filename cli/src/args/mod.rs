@@ -19,7 +19,7 @@ pub use inspect::{
     Arrangement, CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs,
     ShowArgs, VerifyArg,
 };
-pub use measure::{CalibrateArgs, SweepArgs};
+pub use measure::{CalibrateArgs, ScaleArgs, SweepArgs};
 pub use page::InspectArgs;
 pub use planning::{ModeArg, PlanningArgs, Rows};
 pub use run::{ModelArgs, RunArgs};
@@ -191,6 +191,16 @@ pub enum Verb {
     /// Time a model at several batch sizes, as a table and a picture.
     #[command(after_help = after!("sweep treelstm --batch 1,4,16,64 -o sweep.svg"; ""))]
     Sweep(SweepArgs),
+    /// Predict how training scales with the number of processes.
+    ///
+    /// The work of one process is measured, as one of 2, 4, 8 and more. A latency and a bandwidth predict the messages. Started
+    /// by mpirun as two processes, the command measures both, and real steps beside the prediction.
+    #[command(after_help = after!(
+        "scale treelstm --batch 512",
+        "scale transformer --batch 256 --latency 2 --bandwidth 12 --json"; "";
+        "The instances of a step are divided among the processes. The network is a model: each message costs the latency, a sum of gradients costs one for each other process, and messages overlap with the work on others.\n\n"
+    ))]
+    Scale(ScaleArgs),
     /// Measure the cost of steps and planning on this machine, for policy auto.
     #[command(after_help = after!(
         "calibrate -o costs.json"; "";

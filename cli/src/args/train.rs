@@ -4,10 +4,10 @@ use super::path;
 use super::run::{ModelArgs, threads};
 use clap::{Args, ValueEnum};
 
-/// Parses the path of a checkpoint. Training replaces the file repeatedly, so it cannot be a stream.
-fn checkpoint(text: &str) -> Result<String, String> {
+/// Parses the path of a file that is no stream: training replaces checkpoints repeatedly, and prints its epochs.
+fn file(text: &str) -> Result<String, String> {
     match text {
-        "-" => Err("a checkpoint must be a file, found standard output".to_owned()),
+        "-" => Err("expected a file, found standard output".to_owned()),
         _ => path(text),
     }
 }
@@ -56,7 +56,7 @@ pub struct TrainArgs {
     #[arg(long, value_parser = path)]
     pub curve: Vec<String>,
     /// Checkpoint file, such as NAME.safetensors, written after every epoch; NAME.best.safetensors gets the best epoch.
-    #[arg(long, value_parser = checkpoint)]
+    #[arg(long, value_parser = file)]
     pub save: Option<String>,
     /// Checkpoint of --save from which to continue with equal bits.
     #[arg(long, value_parser = path)]
@@ -68,6 +68,9 @@ pub struct TrainArgs {
     /// Divide the state of the optimizer among the processes of mpirun.
     #[arg(long)]
     pub divide_states: bool,
+    /// Output file for the first 100 steps of all processes on one time line, as trace events for Perfetto.
+    #[arg(long, value_name = "FILE.json", value_parser = file)]
+    pub trace: Option<String>,
     /// After training, parse the test sentences greedily; model parser only.
     #[arg(long)]
     pub decode: bool,

@@ -40,6 +40,29 @@ fn training_reports_every_epoch_and_writes_curves() {
 }
 
 #[test]
+fn a_trace_has_the_phases_of_each_step() {
+    let path = scratch("steps.json");
+    let printed = train("names", 2, &["--batch", "8", "--trace", &path]);
+    assert!(printed.contains(&format!("wrote {path}: 6 steps of 1 process;")), "{printed}");
+    let text = std::fs::read_to_string(&path).expect("the trace was written");
+    let trace: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let events = trace["traceEvents"].as_array().expect("a list");
+    let named = |name: &str| -> Vec<_> { events.iter().filter(|event| event["name"] == name).collect() };
+    assert_eq!((named("execute").len(), named("update").len()), (6, 6), "{text}");
+    let span = |event: &serde_json::Value| {
+        let of = |name: &str| event[name].as_f64().expect("a time");
+        (of("ts"), of("ts") + of("dur"))
+    };
+    for step in 0..6 {
+        let (start, end) = span(named(&format!("step {step}"))[0]);
+        let is_within = |(from, to): (f64, f64)| start <= from && to <= end + 1e-6;
+        assert!(named("execute").into_iter().map(span).any(is_within), "{text}");
+    }
+    let refused = train("names", 1, &["--trace", "-"]);
+    assert!(refused.contains("expected a file, found standard output"), "{refused}");
+}
+
+#[test]
 fn the_number_of_threads_does_not_change_results() {
     let single = train("treelstm", 3, &["--threads", "1"]);
     assert_eq!(single, train("treelstm", 3, &["--threads", "2"]));

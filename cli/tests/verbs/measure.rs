@@ -1,4 +1,4 @@
-//! Tests of the form of measurements: `bench`, `sweep` and `calibrate`.
+//! Tests of the form of measurements: `bench`, `sweep`, `scale` and `calibrate`.
 
 use crate::{scratch, transcript};
 use autobatch_planner::CostTable;
@@ -38,11 +38,41 @@ fn sweep_prints_a_table_and_draws_a_picture() {
 }
 
 #[test]
+fn scale_predicts_powers_of_two_up_to_the_minibatch() {
+    let words = ["scale", "treelstm", "--hidden", "8", "--count", "40", "--batch", "21", "--rounds", "1"];
+    let printed = transcript(&[&words[..], &["--latency", "2"]].concat());
+    let ranks = printed.lines().skip(3).filter_map(|line| line.split_whitespace().next());
+    let ranks: Vec<usize> = ranks.map_while(|word| word.parse().ok()).collect();
+    assert_eq!(ranks, [1, 2, 4, 8, 16], "{printed}");
+    assert!(printed.contains("assumed: give --latency and --bandwidth"), "{printed}");
+    assert!(printed.contains("steps are fastest on .. ranks"), "{printed}");
+    let printed = transcript(
+        &[&words[..], &["--ranks", "4", "--json", "--latency", "2", "--bandwidth", "1.5"]].concat(),
+    );
+    let json: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    let rows = json["predictions"].as_array().expect("a list");
+    let of = |row: &serde_json::Value, name: &str| row[name].as_u64().expect("a count");
+    let counts: Vec<(u64, u64)> = rows.iter().map(|row| (of(row, "ranks"), of(row, "instances"))).collect();
+    assert_eq!(counts, [(1, 21), (2, 11), (4, 6)], "{printed}");
+    assert_eq!((of(&rows[0], "sent_bytes"), json["network"]["origin"].as_str()), (0, Some("given")));
+    // Every rank sends the dense gradient as a whole, and its report and rows.
+    assert!(of(&rows[1], "sent_bytes") > 4 * 8 * 8 && json["measured_2_ranks_ms"].is_null(), "{printed}");
+}
+
+#[test]
 fn failed_measurements_have_exit_codes() {
     assert!(transcript(&["bench", "nothing", "treelstm"]).ends_with("[exit 2]\n"));
     assert!(transcript(&["bench", "zebra"]).ends_with("[exit 2]\n"));
     assert!(transcript(&["bench", "treelstm", "--peer-data", "no/such.json"]).ends_with("[exit 3]\n"));
     assert!(transcript(&["sweep", "sweep", "treelstm"]).ends_with("[exit 2]\n"));
+    for (words, message) in [
+        (&["--count", "8", "--batch", "9"][..], "--batch 9 is more than the 8 training instances"),
+        (&["--latency", "0"], "expected a number above 0"),
+        (&["--bandwidth", "inf"], "expected a number above 0"),
+    ] {
+        let printed = transcript(&[&["scale", "treelstm"], words].concat());
+        assert!(printed.contains(message) && printed.ends_with("[exit 2]\n"), "{printed}");
+    }
     let refused = transcript(&[&["bench", "treelstm", "--memory-limit", "1000"][..], &SMALL].concat());
     assert!(refused.contains("the memory limit is 1000; plan a smaller minibatch"), "{refused}");
 }

@@ -7,7 +7,7 @@
 
 mod guard;
 
-use crate::group::{Bucket, Group, GroupError};
+use crate::group::{Bucket, BucketWork, Group, GroupError};
 use crate::pulse::{Finding, Peer, Pulse, Vigil};
 use ::mpi::Threading;
 use ::mpi::datatype::{Partition, PartitionMut};
@@ -297,20 +297,25 @@ impl Group for Mpi {
         Ok(all)
     }
 
-    fn exchange(
-        &mut self,
-        buckets: &mut [Bucket],
-        sum: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Result<(), GroupError> {
+    fn exchange(&mut self, buckets: &mut [Bucket], work: &mut dyn BucketWork) -> Result<(), GroupError> {
         self.world.pulse.begin();
         let world = self.world.communicator();
-        // While the slices of one bucket arrive, this rank adds the previous one, and the sums before it go out.
+        if let Some(first) = buckets.first_mut() {
+            work.fill(0, first);
+        }
+        // While the slices of one bucket arrive, this rank fills the next one and adds the previous one, and the sums before it
+        // go out.
         for round in 0..buckets.len() + 2 {
-            let (before, rest) = buckets.split_at_mut(round.min(buckets.len()));
-            let (older, adding) = before.split_at_mut((round.max(1) - 1).min(before.len()));
-            let arriving = rest.first_mut();
-            let adding = adding.first_mut();
-            let leaving = (round >= 2).then(|| older.get_mut(round - 2)).flatten();
+            let (mut leaving, mut adding, mut arriving, mut filling) = (None, None, None, None);
+            for (number, bucket) in buckets.iter_mut().enumerate() {
+                match (number + 2).checked_sub(round) {
+                    Some(0) => leaving = Some(bucket),
+                    Some(1) => adding = Some(bucket),
+                    Some(2) => arriving = Some(bucket),
+                    Some(3) => filling = Some(bucket),
+                    _ => {}
+                }
+            }
             let mut arrive = arriving.map(|bucket| {
                 let send = Partition::new(
                     &bucket.send[..],
@@ -337,8 +342,11 @@ impl Group for Mpi {
                 let leave = leave
                     .as_mut()
                     .map(|(own, whole)| world.immediate_all_gather_varcount_into(scope, *own, whole));
+                if let Some(bucket) = filling {
+                    work.fill(round + 1, bucket);
+                }
                 if let Some(bucket) = adding {
-                    sum(&bucket.receive, &mut bucket.own);
+                    work.add(&bucket.receive, &mut bucket.own);
                 }
                 arrive.into_iter().for_each(|request| self.wait(request));
                 leave.into_iter().for_each(|request| self.wait(request));

@@ -46,6 +46,11 @@ pub enum RunError {
         "gradients are accumulated, but this plan has gradients of other parameters; request the same ones of every plan"
     )]
     OtherGradients,
+    /// Gradients are to be completed, but another plan was executed since.
+    #[error(
+        "the steps of this plan were not executed last; call execute_steps, then complete with the same plan"
+    )]
+    NotComplete,
     /// The plan takes more memory or work than the limits allow.
     #[error("{0}")]
     Limit(Box<OverLimit>),

@@ -5,6 +5,7 @@
 //! as much as the table. The rows keep their positions in the table, so the gradient is also dense;
 //! [`sparse_rows`](super::sparse_rows) lists them.
 
+use super::reductions::ReductionInputs;
 use super::sparse_rows::SparseRows;
 use super::{Executor, RunError};
 use crate::kernels::Scratch;
@@ -23,9 +24,9 @@ pub(super) struct Gradients {
     params: Vec<Option<StoreId>>,
     /// The same for a plan that accumulates gradients.
     next_params: Vec<Option<StoreId>>,
-    pub(super) sparse: SparseRows,
+    sparse: SparseRows,
     /// For each store of the plan, whether its sparse rows are listed.
-    pub(super) listed: Vec<bool>,
+    listed: Vec<bool>,
     /// For each reduction, whether it overwrites its block.
     pub(super) overwrites: Vec<bool>,
     /// Scratch: reductions sorted by block.
@@ -83,6 +84,16 @@ impl Gradients {
         self.stores[plan.stores.len()..].iter_mut().for_each(Gradient::clear);
         self.scratch.resize_with(threads.max(self.scratch.len()), Scratch::new);
         Ok(())
+    }
+
+    /// Marks the rows of tables that a run adds to.
+    pub(super) fn mark_rows(&mut self, inputs: ReductionInputs<'_>, accumulate: bool) {
+        self.sparse.mark(inputs, &self.listed, accumulate);
+    }
+
+    /// For each store of the plan, whether its sparse rows are listed.
+    pub(super) fn listed(&self) -> &[bool] {
+        &self.listed
     }
 
     /// Checks that the plan has the gradients that exist.

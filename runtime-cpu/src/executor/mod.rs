@@ -20,6 +20,7 @@ mod map;
 mod memory;
 mod norm;
 mod paused;
+mod pieces;
 mod prepared;
 mod products;
 mod program;
@@ -58,17 +59,15 @@ use counters::Timing;
 use executed_prefix::ExecutedPrefix;
 use gradients::Gradients;
 use interrupt::Interruptible;
-use labels::label_rows;
 use memory::Memory;
+use pieces::Waiting;
 use prepared::{PreparedSteps, StoreReader, recycled};
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use reductions::ReductionInputs;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
 use tile::{ExecutionContext, TileMemory};
 use updates::{Arrays, Updates};
 use waves::WaveOptions;
@@ -83,6 +82,8 @@ pub struct Executor {
     /// The steps executed last, if the plan can grow.
     executed: Option<ExecutedPrefix>,
     gradients: Gradients,
+    /// The rest of the sums of the plan executed last.
+    waiting: Waiting,
     accumulate_gradients: bool,
     updates: Updates,
     threads: Vec<Mutex<TileMemory>>,
@@ -145,6 +146,7 @@ impl Executor {
             memory: Memory::default(),
             executed: None,
             gradients: Gradients::default(),
+            waiting: Waiting::default(),
             accumulate_gradients: false,
             updates: Updates::default(),
             threads: (0..threads).map(|_| Mutex::default()).collect(),
@@ -304,6 +306,7 @@ impl Executor {
         inputs: Inputs<'_>,
         waves: Range<usize>,
     ) -> Result<Option<ExecutedPrefix>, RunError> {
+        self.waiting = Waiting::default();
         let mut params = recycled(std::mem::take(&mut self.params));
         let clock = self.counters.is_some().then(Clock::start);
         self.prepared.prepare(plan, &mut StoreReader { isa: self.isa, stores, params: &mut params })?;
@@ -349,28 +352,6 @@ impl Executor {
         }
         self.params = recycled(params);
         outcome.map(|()| before)
-    }
-
-    /// Executes the reductions of a plan whose waves were executed.
-    fn reduce(&mut self, plan: &Plan, stores: &dyn Stores, words: &[u32]) -> Result<(), RunError> {
-        if self.accumulate_gradients && plan.mode != Mode::Train {
-            return Ok(());
-        }
-        let (threads, accumulate) = (self.threads.len(), self.accumulate_gradients);
-        self.gradients.fit(plan, threads, accumulate)?;
-        let labels = label_rows(plan, stores)?;
-        let inputs = ReductionInputs { isa: self.isa, plan, labels: &labels, memory: &self.memory, words };
-        // A sum that was begun on existing gradients would make them useless.
-        let interruptible = Interruptible::new(self.interrupt.as_ref().filter(|_| !accumulate));
-        let gradients = &mut self.gradients;
-        let begin = self.counters.is_some().then(Instant::now);
-        Crew::with(self.pool.as_deref(), threads, |crew| {
-            gradients.execute(inputs, crew, accumulate, interruptible)
-        })?;
-        if let (Some(counters), Some(begin)) = (&mut self.counters, begin) {
-            counters.reductions = begin.elapsed();
-        }
-        Ok(())
     }
 
     /// Executes an update plan on the gradients of the plan executed last. Changed parameters get new versions, and

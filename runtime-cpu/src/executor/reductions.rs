@@ -7,7 +7,6 @@
 
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
-use super::interrupt::Interruptible;
 use super::memory::Memory;
 use crate::crew::Crew;
 use crate::kernels::{
@@ -27,7 +26,7 @@ const SPLIT_ELEMENTS: usize = 20_000;
 const LINE: usize = 16;
 
 /// The maximum number of gradient elements of a group, which passes through the cache once per [`CHAIN_ROWS`] rows.
-const MAX_GROUP_ELEMENTS: usize = 1 << 18;
+pub(super) const MAX_GROUP_ELEMENTS: usize = 1 << 18;
 /// The maximum number of reductions in a group. Each is compared with all before it.
 const MAX_GROUP: usize = 256;
 
@@ -42,34 +41,21 @@ pub(super) struct ReductionInputs<'a> {
 }
 
 impl Gradients {
-    pub(super) fn execute(
+    /// Executes a group of reductions of a plan without shards.
+    pub(super) fn group(
         &mut self,
+        numbers: Range<usize>,
         inputs: ReductionInputs<'_>,
         crew: &mut Crew<'_>,
-        accumulate: bool,
-        interruptible: Interruptible<'_>,
     ) -> Result<(), RunError> {
-        self.sparse.mark(inputs, &self.listed, accumulate);
-        if inputs.plan.shard_count() > 1 {
-            return self.execute_shards(inputs, crew, interruptible);
-        }
-        let reductions = &inputs.plan.reductions;
-        let mut end = 0;
-        while end < reductions.len() {
-            interruptible.ask()?;
-            let begin = end;
-            end += group_size(inputs.plan, &reductions[begin..], MAX_GROUP_ELEMENTS);
-            let sums: Vec<Sum<'_>> =
-                reductions[begin..end].iter().map(|sum| inputs.sum(&[sum], 0..1)).collect();
-            let Self { stores, overwrites, scratch, .. } = self;
-            let overwrites = &overwrites[begin..end];
-            let mut target = |number: usize, with: &mut dyn FnMut(Target<'_>) -> Result<(), RunError>| {
-                with(in_store(stores, &sums[number]))
-            };
-            let hands = &mut Hands { crew, scratch };
-            execute_group(&sums, 0..sums[0].rows(), overwrites, &mut target, hands)?;
-        }
-        Ok(())
+        let reductions = &inputs.plan.reductions[numbers.clone()];
+        let sums: Vec<Sum<'_>> = reductions.iter().map(|sum| inputs.sum(&[sum], 0..1)).collect();
+        let Self { stores, overwrites, scratch, .. } = self;
+        let mut target = |number: usize, with: &mut dyn FnMut(Target<'_>) -> Result<(), RunError>| {
+            with(in_store(stores, &sums[number]))
+        };
+        let hands = &mut Hands { crew, scratch };
+        execute_group(&sums, 0..sums[0].rows(), &overwrites[numbers], &mut target, hands)
     }
 }
 

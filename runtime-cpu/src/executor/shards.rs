@@ -7,7 +7,7 @@
 
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
-use super::interrupt::Interruptible;
+use super::pieces::Piece;
 use super::reductions::{
     Hands, ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
 };
@@ -73,7 +73,7 @@ enum Held {
 }
 
 /// Reductions that are executed together for each shard: their numbers in the plan.
-struct Unit {
+pub(super) struct Unit {
     numbers: Vec<usize>,
     held: Held,
     /// The first float of the block of each reduction in a slot.
@@ -106,6 +106,11 @@ impl Unit {
             Held::Store => plan.stores[store.index()].ty.shape.elements(),
         };
         Self { numbers, held, starts, floats }
+    }
+
+    /// The numbers of its reductions.
+    pub(super) fn numbers(&self) -> &[usize] {
+        &self.numbers
     }
 }
 
@@ -181,6 +186,14 @@ fn units(plan: &Plan, shardings: &[Sharding]) -> Vec<Unit> {
     units
 }
 
+/// The pieces of a plan with shards. `listed` says which stores list their sparse rows.
+pub(super) fn pieces(plan: &Plan, listed: &[bool]) -> Vec<Piece> {
+    let shardings = shardings(plan, listed);
+    let tables = (0..).map(StoreId).zip(&shardings).filter(|(_, own)| **own == Sharding::Sparse);
+    let units = units(plan, &shardings).into_iter().map(Piece::Unit);
+    units.chain(tables.map(|(store, _)| Piece::Rows(store))).collect()
+}
+
 /// The number of slots behind the first.
 fn levels(plan: &Plan) -> usize {
     plan.shard_count().next_power_of_two().trailing_zeros() as usize
@@ -198,26 +211,8 @@ pub(super) fn slot_bytes(plan: &Plan) -> u64 {
 }
 
 impl Gradients {
-    pub(super) fn execute_shards(
-        &mut self,
-        inputs: ReductionInputs<'_>,
-        crew: &mut Crew<'_>,
-        interruptible: Interruptible<'_>,
-    ) -> Result<(), RunError> {
-        let plan = inputs.plan;
-        let shardings = shardings(plan, &self.listed);
-        for unit in units(plan, &shardings) {
-            interruptible.ask()?;
-            self.unit(&unit, inputs, crew)?;
-        }
-        for (store, _) in shardings.iter().enumerate().filter(|(_, own)| **own == Sharding::Sparse) {
-            self.table_rows(inputs, StoreId(store as u32), crew)?;
-        }
-        Ok(())
-    }
-
     /// Reduces a unit over all shards.
-    fn unit(
+    pub(super) fn unit(
         &mut self,
         unit: &Unit,
         inputs: ReductionInputs<'_>,
@@ -268,7 +263,7 @@ impl Gradients {
     }
 
     /// Adds rows to a table over all shards.
-    fn table_rows(
+    pub(super) fn table_rows(
         &mut self,
         inputs: ReductionInputs<'_>,
         store: StoreId,

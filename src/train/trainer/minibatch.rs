@@ -217,6 +217,7 @@ impl Trainer {
             weight: *weight,
             gradient_norm: None,
             skipped: false,
+            signal: self.signal,
             used: plan.reached(),
             outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
             batches: forward_batches(plan),

@@ -14,6 +14,7 @@ pub use open_step::OpenStep;
 pub use pass::Pass;
 pub use phases::SetAside;
 pub(in crate::train) use sharded::Owned;
+pub use sharded::ShardedStep;
 
 use crate::device::Device;
 use crate::emit::{Emitter, Threads, check_own};
@@ -87,6 +88,8 @@ pub struct Trainer {
     pending: Option<Arc<Verified<Plan>>>,
     /// The shards of each minibatch; `None` if it executes as a whole.
     sharding: Option<Sharding>,
+    /// The signal of this rank.
+    signal: u8,
     skips_non_finite: bool,
     skipped: u64,
     updates_unused: bool,
@@ -153,6 +156,7 @@ impl Trainer {
             frozen,
             pending: None,
             sharding: None,
+            signal: 0,
             skips_non_finite: false,
             skipped: 0,
             updates_unused: false,

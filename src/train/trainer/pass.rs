@@ -76,6 +76,11 @@ where
         self.trainer.set_progress(progress);
     }
 
+    /// Sets the signal of this rank, as [`Trainer::set_signal`].
+    pub fn set_signal(&mut self, signal: u8) {
+        self.trainer.set_signal(signal);
+    }
+
     /// Returns the trainer after the last step.
     #[must_use]
     pub fn trainer(&self) -> &Trainer {

@@ -2,7 +2,7 @@
 
 use crate::model::{Model, Tree, bits, data, file, trainer};
 use crate::shards::on_ranks;
-use autobatch::distributed::{Bucket, Group, GroupError, Threads};
+use autobatch::distributed::{Group, Observed, Record, Threads};
 use autobatch::prelude::*;
 use autobatch::train::CheckpointError;
 use std::sync::Arc;
@@ -149,36 +149,6 @@ fn ranks_that_read_other_checkpoints_refuse_them_and_stay_as_they_were() {
     }
 }
 
-/// A rank that counts the bytes of its messages.
-#[derive(Debug)]
-struct Counted {
-    rank: Threads,
-    bytes: Arc<AtomicUsize>,
-}
-
-impl Group for Counted {
-    fn rank(&self) -> usize {
-        self.rank.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.rank.size()
-    }
-
-    fn all_gather(&mut self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, GroupError> {
-        self.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
-        self.rank.all_gather(bytes)
-    }
-
-    fn exchange(
-        &mut self,
-        buckets: &mut [Bucket],
-        sum: &mut dyn FnMut(&[f32], &mut [f32]),
-    ) -> Result<(), GroupError> {
-        self.rank.exchange(buckets, sum)
-    }
-}
-
 #[test]
 fn divided_updates_of_sparse_rows_send_those_rows() {
     const ROWS: usize = 20_000;
@@ -188,20 +158,19 @@ fn divided_updates_of_sparse_rows_send_those_rows() {
     let train = |optimizer: Optimizer, rank: Option<Threads>| {
         let weights = Arc::new(Weights::init(&module, 3));
         let options = SessionOptions { threads: 1, ..SessionOptions::default() };
-        let bytes = Arc::new(AtomicUsize::new(0));
         let trainer = Trainer::with_options(&module, optimizer, weights, options).unwrap().shards(4);
-        let mut trainer = match rank {
+        let (mut trainer, record) = match rank {
             Some(rank) => {
-                let group = Counted { rank, bytes: Arc::clone(&bytes) };
-                trainer.group(group).unwrap().divide_states().unwrap()
+                let (group, record) = Observed::new(rank);
+                (trainer.group(group).unwrap().divide_states().unwrap(), record)
             }
-            None => trainer,
+            None => (trainer, Record::default()),
         };
         for step in 0..5_u32 {
             let items: Vec<u32> = (0..16).map(|item| (step * 977 + item * 31) % ROWS as u32).collect();
             trainer.step(&items, |g, &word| words.lookup(g, word).square().sum()).unwrap();
         }
-        (bits(&trainer), bytes.load(Ordering::Relaxed))
+        (bits(&trainer), record.take().iter().map(|operation| operation.sent).sum::<usize>())
     };
     for (optimizer, is_sparse) in [(Adam::new(0.1).sparse_rows(), true), (Adam::new(0.1).into(), false)] {
         let (expected, _) = train(optimizer.clone(), None);
@@ -211,4 +180,17 @@ fn divided_updates_of_sparse_rows_send_those_rows() {
         let most = found.iter().map(|(_, bytes)| *bytes).max().unwrap();
         assert_eq!(most < 40_000, is_sparse, "{most} bytes; the table has {}", ROWS * 32);
     }
+}
+
+#[test]
+fn a_step_is_one_report_one_exchange_and_one_message_of_tables() {
+    let counts = on_ranks(2, |rank| {
+        let (group, record) = Observed::new(rank);
+        let (model, trainer) = trainer(1);
+        let mut trainer = trainer.shards(4).group(group).unwrap();
+        drop(record.take());
+        trainer.step(&data(5, 8), |g, item| model.loss(g, item)).unwrap();
+        record.take().iter().map(|operation| operation.buckets.len()).collect::<Vec<_>>()
+    });
+    assert_eq!(counts, [[0, 1, 0], [0, 1, 0]]);
 }

@@ -3,7 +3,7 @@
 use crate::model::{Model, Tree, bits, data, file};
 use autobatch::distributed::{Group, Threads};
 use autobatch::prelude::*;
-use autobatch::train::TrainError;
+use autobatch::train::{Minibatch, Step, TrainError};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -221,24 +221,25 @@ fn ranks_with_other_programs_are_refused() {
 }
 
 #[test]
-fn frozen_parameters_and_flags_are_shared_by_all_ranks() {
+fn frozen_parameters_and_signals_are_shared_by_all_ranks() {
     let items = data(5, 16);
     let (_, optimizer) = optimizers()[1].clone();
     let work = |(model, mut trainer): (Model, Trainer)| {
         trainer.step(&items, |g, item| model.loss(g, item)).unwrap();
         trainer.freeze("words").unwrap();
         trainer.step(&items, |g, item| model.loss(g, item)).unwrap();
-        let own = trainer.rank() == 1;
-        assert!(!trainer.on_any_rank(false).unwrap());
-        (bits(&trainer), trainer.on_any_rank(own).unwrap())
+        trainer.set_signal(trainer.rank() as u8);
+        let step = trainer.step(&items, |g, item| model.loss(g, item)).unwrap();
+        (bits(&trainer), step.signal)
     };
     let alone = work(sharded(&optimizer));
     let all = on_ranks(3, |rank| {
         let (model, trainer) = joined(&optimizer, rank);
         work((model, trainer.divide_states().unwrap()))
     });
-    assert!(all.iter().all(|one| one.0 == alone.0 && one.1), "divided states follow the trained parameters");
-    assert!(!alone.1);
+    assert!(all.iter().all(|one| one.0 == alone.0), "divided states follow the trained parameters");
+    assert!(all.iter().all(|one| one.1 == 2), "all ranks get the largest signal");
+    assert_eq!(alone.1, 0);
 }
 
 #[test]
@@ -263,4 +264,80 @@ fn steps_without_items_are_refused_in_shards() {
         trainer.step(none, |g, item| model.loss(g, item)),
         Err(Error::Train(TrainError::Empty))
     ));
+}
+
+/// Makes a step whose graphs the caller emits.
+fn emitted_step(
+    model: &Model,
+    trainer: &mut Trainer,
+    items: &[Item],
+    most: usize,
+) -> autobatch::Result<Step> {
+    let weights: Vec<f32> = (1..).map(|weight| weight as f32).take(items.len()).collect();
+    let mut step = trainer.begin_shards(&weights, most)?;
+    while let Some(own) = step.items() {
+        let g = step.graph();
+        let losses: Vec<_> = own
+            .map(|item| {
+                g.instance(item as u64);
+                model.loss(&g, &items[item])
+            })
+            .collect();
+        step.part(&g, losses)?;
+    }
+    step.finish()
+}
+
+#[test]
+fn emitted_graphs_have_the_bits_of_steps_with_closures() {
+    let (_, optimizer) = optimizers()[1].clone();
+    let items = data(5, 21);
+    for most in [100, 4] {
+        let (model, mut alone) = sharded(&optimizer);
+        let mut next = 0.0;
+        let numbered = items.iter().map(|item| {
+            next += 1.0;
+            (item, next)
+        });
+        let minibatch = Minibatch::new(numbered).weighted(|(_, weight)| *weight).in_parts(most);
+        let expected = alone.step(minibatch, |g, (item, _)| model.loss(g, item)).unwrap();
+        for ranks in [1, 2, 3] {
+            let all = on_ranks(ranks, |rank| {
+                let (model, mut trainer) = joined(&optimizer, rank);
+                let step = emitted_step(&model, &mut trainer, &items, most).unwrap();
+                assert_eq!((step.loss, &step.losses, step.weight), (expected.loss, &expected.losses, 231.0));
+                bits(&trainer)
+            });
+            assert!(all.iter().all(|own| *own == bits(&alone)), "{ranks} ranks, parts of {most}");
+        }
+    }
+}
+
+#[test]
+fn a_step_that_one_rank_leaves_fails_on_all_and_changes_nothing() {
+    let (_, optimizer) = optimizers()[1].clone();
+    let items = data(5, 8);
+    on_ranks(2, |rank| {
+        let number = rank.rank();
+        let (model, mut trainer) = joined(&optimizer, rank);
+        let before = bits(&trainer);
+        let failed = match number {
+            1 => {
+                let mut step = trainer.begin_shards(&[1.0; 8], 8).unwrap();
+                let g = step.graph();
+                step.part(&g, [model.loss(&g, &items[4])]).unwrap_err()
+            }
+            _ => emitted_step(&model, &mut trainer, &items, 8).unwrap_err(),
+        };
+        let expected = [
+            "rank 1: its step was left before its end",
+            "the next graph of the step has 4 items, found 1 losses",
+        ];
+        assert!(failed.to_string().starts_with(expected[number]), "{failed}");
+        assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
+        emitted_step(&model, &mut trainer, &items, 8).unwrap();
+    });
+    let (model, mut trainer) = trainer(&optimizer);
+    let error = emitted_step(&model, &mut trainer, &items, 8).unwrap_err();
+    assert!(error.to_string().starts_with("the trainer has no shards"), "{error}");
 }

@@ -10,6 +10,7 @@ mod order;
 mod report;
 mod resume;
 mod shared;
+mod trace;
 
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
@@ -29,8 +30,10 @@ use best::{Best, best_path};
 use curve::{Curve, Epoch, Totals};
 use order::Order;
 use resume::Settings;
+use shared::Joined;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use trace::Trace;
 
 /// Separates the random order of minibatches from the generated instances, which use the same seed.
 const ORDER_SALT: u64 = 0x0de5_0000_0000_0000;
@@ -54,6 +57,9 @@ pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Fail
         run.print_header(console)?;
         let end = run.epochs(console)?;
         run.finish(end, console)?;
+        if let (Some(path), Some(trace)) = (&args.trace, &run.trace) {
+            trace.write(path, ranks, args.json, console)?;
+        }
         Ok(if end == End::Interrupted { Answer::Interrupted } else { Answer::Yes })
     })
 }
@@ -83,6 +89,7 @@ struct Run<'a> {
     batch: usize,
     /// The number of shards of a minibatch; `None` if it executes as a whole.
     shards: Option<usize>,
+    trace: Option<Trace>,
     /// The checkpoints that this run wrote.
     written: Vec<String>,
     /// Whether this run completed an epoch, and so wrote the curve.
@@ -107,7 +114,7 @@ impl<'a> Run<'a> {
         let module = Arc::clone(&lesson.module);
         let weights = Arc::new(Weights::try_init(&module, args.model.seed).map_err(autobatch::Error::from)?);
         let trainer = Trainer::with_options(module, optimizer(args, rate), weights, options)?;
-        let (mut trainer, shards) = shared::join(trainer, args, lesson, ranks)?;
+        let Joined { mut trainer, shards, trace } = shared::join(trainer, args, lesson, ranks)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }
@@ -142,6 +149,7 @@ impl<'a> Run<'a> {
             rate,
             batch,
             shards,
+            trace,
             written: Vec::new(),
             wrote_epoch: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
@@ -212,17 +220,27 @@ impl<'a> Run<'a> {
             _ => Bar::hidden(),
         };
         let batches = batches.into_iter().skip(done as usize);
+        let is_alone = self.trainer.ranks() == 1;
         let mut steps = self.trainer.pass(batches, |g, &instance| workload.loss(g, instance));
         while done < count {
-            if let Some(end) = shared::first_end(end(), steps.trainer())? {
-                return Ok((totals, Some(end)));
+            let own = end();
+            if own.is_some() && is_alone {
+                return Ok((totals, own));
             }
+            steps.set_signal(shared::signal(own));
+            let start = Instant::now();
             let Some(step) = steps.next() else { break };
             let step = step?;
+            if let Some(trace) = &mut self.trace {
+                trace.step(start, &step);
+            }
             done += 1;
             steps.set_progress(Progress { epoch, batches: done });
             bar.report(&step);
             totals.add(&step);
+            if let Some(end) = shared::end_of(step.signal) {
+                return Ok((totals, Some(end)));
+            }
         }
         Ok((totals, None))
     }
@@ -276,6 +294,10 @@ fn check_outputs(args: &TrainArgs) -> Result<(), Failure> {
         make_folder(path)?;
         check_writable(path)?;
     }
+    if let Some(path) = &args.trace {
+        make_folder(path)?;
+        check_writable(path)?;
+    }
     if let Some(path) = &args.save {
         make_folder(path)?;
         check_replaceable(path)?;
@@ -312,7 +334,7 @@ fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Fai
         return Err(Failure::usage(message).help("remove --decode"));
     }
     let best = args.save.as_deref().map(best_path);
-    let curves: Vec<&str> = args.curve.iter().map(String::as_str).collect();
+    let curves: Vec<&str> = args.curve.iter().chain(&args.trace).map(String::as_str).collect();
     check_distinct(&curves, args.resume.as_deref().as_slice())?;
     let all: Vec<&str> = curves.into_iter().chain(args.save.as_deref()).chain(best.as_deref()).collect();
     check_distinct(&all, &[])

@@ -77,6 +77,8 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
         resume: _,
         shards,
         divide_states,
+        // This run writes its trace; the next would replace it.
+        trace: _,
         decode,
         json,
     } = args;

@@ -1,36 +1,57 @@
 //! Training on several processes: their agreement, and a common end.
 
 use super::End;
+use super::trace::Trace;
 use crate::args::TrainArgs;
 use crate::failure::Failure;
 use crate::ranks::Ranks;
 use autobatch::Trainer;
+use autobatch::distributed::{Observed, Record};
 use autobatch::ir::hash::{StructureHash, hash_bytes};
 use autobatch_models::lessons::{CorpusPart, Lesson};
 use std::path::Path;
 
-/// Connects the trainer with those of the other processes. Returns it with the number of shards.
+/// The trainer of this process.
+pub(super) struct Joined {
+    pub(super) trainer: Trainer,
+    pub(super) shards: Option<usize>,
+    /// Its trace, if one is wanted.
+    pub(super) trace: Option<Trace>,
+}
+
+/// Connects the trainer with those of the other processes.
 pub(super) fn join(
     trainer: Trainer,
     args: &TrainArgs,
     lesson: &Lesson,
     ranks: &Ranks,
-) -> Result<(Trainer, Option<usize>), Failure> {
+) -> Result<Joined, Failure> {
     let group = ranks.group();
+    let mut record = Record::default();
     let wanted = args.shards.map(|shards| shards as usize).or(args.divide_states.then_some(Trainer::SHARDS));
     let Some(shards) = wanted.or(group.is_some().then_some(Trainer::SHARDS)) else {
-        return Ok((trainer, None));
+        let trace = args.trace.is_some().then(|| Trace::new(0, record));
+        return Ok(Joined { trainer, shards: None, trace });
     };
     let mut trainer = trainer.shards(shards);
     if let Some(group) = group {
         let corpus = corpus(args, lesson)?;
         // The ranks have read the corpus from different disks, so they come at different times.
         ranks.broadcast(&[])?;
-        trainer = trainer.group(group)?;
+        trainer = match args.trace.is_some() {
+            true => {
+                let (group, own) = Observed::new(group);
+                record = own;
+                trainer.group(group)?
+            }
+            false => trainer.group(group)?,
+        };
         trainer.agree("the options", format!("{args:?}"))?;
         trainer.agree("the corpus", corpus)?;
     }
-    Ok((if args.divide_states { trainer.divide_states()? } else { trainer }, Some(shards)))
+    let trainer = if args.divide_states { trainer.divide_states()? } else { trainer };
+    let trace = args.trace.is_some().then(|| Trace::new(ranks.rank(), record));
+    Ok(Joined { trainer, shards: Some(shards), trace })
 }
 
 /// A hash of the instances: their specification, their sizes, and the files of the corpus.
@@ -61,11 +82,20 @@ fn push_files(folder: &Path, hash: &mut StructureHash) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Returns the reason to end now if a process has one, so that all processes end after the same step.
-pub(super) fn first_end(own: Option<End>, trainer: &Trainer) -> Result<Option<End>, Failure> {
-    if !trainer.on_any_rank(own.is_some())? {
-        return Ok(None);
+/// The signal of a process that has a reason to end. All processes end after the step that carries it.
+pub(super) fn signal(own: Option<End>) -> u8 {
+    match own {
+        None | Some(End::Complete) => 0,
+        Some(End::OutOfTime) => 1,
+        Some(End::Interrupted) => 2,
     }
-    let interrupted = trainer.on_any_rank(own == Some(End::Interrupted))?;
-    Ok(Some(if interrupted { End::Interrupted } else { End::OutOfTime }))
+}
+
+/// The reason to end that the largest signal of all processes gives.
+pub(super) fn end_of(signal: u8) -> Option<End> {
+    match signal {
+        0 => None,
+        1 => Some(End::OutOfTime),
+        _ => Some(End::Interrupted),
+    }
 }

@@ -64,23 +64,52 @@ impl GradientLayout {
 
     /// Copies the gradients of the plan that was executed last.
     pub(super) fn collect(&self, executor: &AnyExecutor) -> Gradient {
-        let tables = Vec::with_capacity(self.tables.len());
-        let mut gradient = Gradient { dense: Vec::with_capacity(self.shape.dense), tables };
-        for &param in &self.trained {
-            let (values, rows) = executor.host_gradient(param);
-            match &self.places[param.index()] {
-                Some(Place::Dense(range)) => {
-                    gradient.dense.extend_from_slice(values.unwrap_or_default());
-                    gradient.dense.resize(range.end, 0.0);
-                }
-                Some(Place::Table(number)) => {
-                    let width = self.tables[*number].width;
-                    gradient.tables.push(rows_of(values.unwrap_or_default(), rows, width));
-                }
-                None => {}
+        let mut dense = Vec::with_capacity(self.shape.dense);
+        self.append_dense(executor, &(0..self.shape.dense), &mut dense);
+        Gradient { dense, tables: self.tables_of(executor) }
+    }
+
+    /// The parameters, with their places, that lie in a range of the dense part.
+    fn dense_in(&self, elements: &Range<usize>) -> impl Iterator<Item = (ParamId, &Range<usize>)> {
+        let place = |&param: &ParamId| match &self.places[param.index()] {
+            Some(Place::Dense(range)) => Some((param, range)),
+            _ => None,
+        };
+        let (start, end) = (elements.start, elements.end);
+        let dense = self.trained.iter().filter_map(place);
+        dense.filter(move |(_, range)| range.start < end && start < range.end)
+    }
+
+    /// The parameters that lie in a range of the dense part.
+    pub(super) fn params_in(&self, elements: &Range<usize>) -> Vec<ParamId> {
+        self.dense_in(elements).map(|(param, _)| param).collect()
+    }
+
+    /// Appends a range of the dense part of the plan that was executed last. A parameter that its losses do not depend on has
+    /// the gradient zero.
+    pub(super) fn append_dense(&self, executor: &AnyExecutor, elements: &Range<usize>, to: &mut Vec<f32>) {
+        for (param, range) in self.dense_in(elements) {
+            let own = range.start.max(elements.start)..range.end.min(elements.end);
+            match executor.host_gradient(param).0 {
+                Some(values) => to.extend_from_slice(&values[own.start - range.start..own.end - range.start]),
+                None => to.resize(to.len() + own.len(), 0.0),
             }
         }
-        gradient
+    }
+
+    /// Copies the rows of tables of the plan that was executed last.
+    pub(super) fn tables_of(&self, executor: &AnyExecutor) -> Vec<Rows> {
+        let rows = |&param: &ParamId| {
+            let Some(Place::Table(number)) = &self.places[param.index()] else { return None };
+            let (values, rows) = executor.host_gradient(param);
+            Some(rows_of(values.unwrap_or_default(), rows, self.tables[*number].width))
+        };
+        self.trained.iter().filter_map(rows).collect()
+    }
+
+    /// Takes the memory for the next sum.
+    pub(super) fn take_sum(&mut self) -> Gradient {
+        std::mem::take(&mut self.sum)
     }
 
     /// Takes the sum for an update.
@@ -94,7 +123,7 @@ impl GradientLayout {
         self.sum = sum;
     }
 
-    /// Zeroes the tables after an update.
+    /// Zeroes the tables after an update. The memory of the sum stays.
     pub(super) fn clear(&mut self) {
         for (table, rows) in self.tables.iter_mut().zip(&self.sum.tables) {
             let width = table.width;
@@ -102,7 +131,7 @@ impl GradientLayout {
                 table.values[row as usize * width..][..width].fill(0.0);
             }
         }
-        self.sum = Gradient::default();
+        self.sum.tables.clear();
     }
 }
 

@@ -5,38 +5,11 @@ use crate::row::Row;
 use crate::session::{Together, in_parts};
 use crate::train::error::TrainError;
 use crate::train::trainer::Trainer;
-use autobatch_distributed::GroupError;
+use crate::train::trainer::sharded::message::{Message, Unread};
 use autobatch_ir::{Graph, Value};
 
 /// The graphs of a rank between two exchanges, so that it prepares one while it executes another.
 const BETWEEN: usize = 4;
-
-/// The first byte of a message with results.
-const RESULTS: u8 = 0;
-/// The first byte of a message with an error.
-const ERROR: u8 = 1;
-
-/// Appends the rows of an item to a message.
-fn push(message: &mut Vec<u8>, rows: &[&Row]) {
-    message.extend_from_slice(&(rows.len() as u32).to_le_bytes());
-    for row in rows {
-        message.extend_from_slice(&(row.len() as u32).to_le_bytes());
-        message.extend_from_slice(bytemuck::cast_slice(row));
-    }
-}
-
-/// Takes the rows of an item from the front of a message.
-fn take(message: &mut &[u8]) -> Option<Vec<Vec<f32>>> {
-    let number =
-        |message: &mut &[u8]| Some(u32::from_le_bytes(*message.split_off(..4)?.first_chunk()?) as usize);
-    let count = number(message)?;
-    let mut rows = Vec::new();
-    for _ in 0..count {
-        let bytes = number(message)?.checked_mul(4)?;
-        rows.push(bytemuck::pod_collect_to_vec(message.split_off(..bytes)?));
-    }
-    Some(rows)
-}
 
 impl Trainer {
     /// Computes values of every item without noise, as [`Session::run_in_parts`](crate::Session::run_in_parts). The ranks of a
@@ -77,50 +50,36 @@ impl Trainer {
         let Some(sharding) = sharding else { return Ok(()) };
         let (rank, ranks) = sharding.rank_of_ranks();
         let start = |rank: usize| items.len() * rank / ranks;
-        let mut message = vec![RESULTS];
+        let mut results = Message::default();
         let own =
             Together::from(items[start(rank)..start(rank + 1)].iter().copied(), part, first + start(rank));
-        let executed = in_parts(session, emitter, own, emit, |_, rows| push(&mut message, rows));
-        if let Err(error) = &executed {
-            message = [&[ERROR], error.to_string().as_bytes()].concat();
+        let executed = in_parts(session, emitter, own, emit, |_, rows| {
+            results.number(rows.len() as u64);
+            rows.iter().for_each(|row| results.words(row));
+        });
+        let mut message = Message::default();
+        message.text(&executed.as_ref().err().map(ToString::to_string).unwrap_or_default());
+        if executed.is_ok() {
+            message.append(&results);
         }
-        let all = sharding.with_group(|group| group.all_gather(&message))?;
+        let all = sharding.with_group(|group| group.all_gather(message.bytes()))?;
         executed?;
-        for (rank, message) in all.iter().enumerate() {
-            if let Some((&ERROR, text)) = message.split_first() {
-                let message = String::from_utf8_lossy(text).into_owned();
+        let mut unread: Vec<Unread<'_>> =
+            all.iter().enumerate().map(|(rank, bytes)| Unread::new(bytes, rank)).collect();
+        for (rank, unread) in unread.iter_mut().enumerate() {
+            let message = unread.text()?;
+            if !message.is_empty() {
                 return Err(TrainError::OtherRank { rank, message }.into());
             }
         }
-        for (rank, message) in all.iter().enumerate() {
-            let mut left = message.get(1..).unwrap_or_default();
+        for (rank, mut unread) in unread.into_iter().enumerate() {
             for &item in &items[start(rank)..start(rank + 1)] {
-                let rows = take(&mut left).ok_or(GroupError::Malformed { rank })?;
+                let rows: Vec<Vec<f32>> = unread.several(Unread::words)?;
                 let rows: Vec<&Row> = rows.iter().map(|row| Row::new(row)).collect();
                 read(item, &rows);
             }
-            if !left.is_empty() {
-                return Err(GroupError::Malformed { rank }.into());
-            }
+            unread.end()?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_survive_a_message_and_cut_ones_are_refused() {
-        let rows = [vec![1.5, -2.0], Vec::new(), vec![f32::INFINITY]];
-        let mut message = Vec::new();
-        push(&mut message, &rows.each_ref().map(|row| Row::new(row)));
-        push(&mut message, &[]);
-        let mut left = &message[..];
-        assert_eq!(take(&mut left).as_deref(), Some(&rows[..]));
-        assert_eq!((take(&mut left), left.len()), (Some(Vec::new()), 0));
-        assert!((0..message.len() - 4).all(|end| take(&mut &message[..end]).is_none()));
-        assert_eq!(take(&mut &[0xff; 40][..]), None);
     }
 }

@@ -6,26 +6,31 @@
 //! each as one graph. Before the gradients are exchanged, all ranks exchange their losses or the reason of a failure, so
 //! either all ranks update or none does.
 
+mod division;
 mod layout;
 mod measured;
+mod message;
+mod nodes;
+mod open;
 mod ranks;
+mod report;
 
 use super::Trainer;
 use super::minibatch::{self, Items, ItemsLeft, Losses};
 use crate::error::Result;
-use crate::session::Prefetch;
+use crate::session::{Prefetch, Prepared};
 use crate::train::error::TrainError;
 use crate::train::minibatch::Minibatch;
 use crate::train::report::Step;
-use autobatch_distributed::tree::{self, Given};
 use autobatch_distributed::{Alone, Buckets, Gradient, Group, reduce};
-use autobatch_ir::id::ParamId;
+use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Value};
+use division::Division;
 use layout::GradientLayout;
+use nodes::{Incomplete, OwnNodes};
+pub use open::ShardedStep;
 pub(in crate::train) use ranks::Owned;
-use serde::{Deserialize, Serialize};
-use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The shards of a trainer and the ranks that share them.
@@ -61,49 +66,13 @@ impl Sharding {
     }
 }
 
-/// The report of the shards of one rank, as the ranks exchange it. Floats are exchanged by their bits.
-#[derive(Debug, Default, Serialize, Deserialize)]
-struct Report {
-    error: Option<String>,
-    losses: Vec<u32>,
-    weight: u64,
-    outputs: Vec<(String, Vec<u32>)>,
-    batches: u32,
-    bound: u32,
-    used: Vec<u32>,
-}
-
-impl Report {
-    fn of(step: &Step) -> Self {
-        let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect();
-        Self {
-            error: None,
-            losses: bits(&step.losses),
-            weight: step.weight.to_bits(),
-            outputs: step.outputs.iter().map(|(name, values)| (name.clone(), bits(values))).collect(),
-            batches: step.batches,
-            bound: step.bound,
-            used: step.used.iter().map(|param| param.index() as u32).collect(),
-        }
-    }
-
-    /// Appends the report of these shards to the step of the minibatch.
-    fn add_to(self, step: &mut Step) {
-        let floats = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect::<Vec<f32>>();
-        step.losses.extend(floats(self.losses));
-        step.weight += f64::from_bits(self.weight);
-        step.outputs.extend(self.outputs.into_iter().map(|(name, bits)| (name, floats(bits))));
-        step.batches += self.batches;
-        step.bound += self.bound;
-        step.use_params(self.used.into_iter().map(|param| ParamId::new(param as usize)).collect());
-    }
-}
-
 /// The shards of one rank, executed.
 #[derive(Default)]
 struct Computed {
     /// The sums of the nodes of the tree that this rank's shards make.
     nodes: Vec<Gradient>,
+    /// The plan of the node after them, whose gradients are not complete.
+    last: Option<Arc<Verified<Plan>>>,
     step: Option<Step>,
 }
 
@@ -175,23 +144,36 @@ impl Trainer {
         minibatch: Minibatch<I>,
         loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Step> {
-        let count = minibatch.items.len();
+        let division = self.divide(minibatch.items.len(), minibatch.together)?;
+        let computed = self.compute_shards(minibatch, &division, loss);
+        self.exchange_and_update(division.leaves, computed)
+    }
+
+    /// Divides a minibatch, of which at most `together` items execute in one graph, among the ranks.
+    fn divide(&mut self, count: usize, together: usize) -> Result<Division> {
         if count == 0 {
             return Err(TrainError::Empty.into());
         }
         if self.session.executor().is_elsewhere() {
             return Err(TrainError::ShardsElsewhere.into());
         }
-        let Some(sharding) = &mut self.sharding else { return Err(TrainError::Empty.into()) };
+        let Some(sharding) = &mut self.sharding else { return Err(TrainError::NotSharded.into()) };
         sharding.layout.fit(self.session.module(), self.updater.trained());
-        let leaves = sharding.shards.max(count.div_ceil(minibatch.together)).min(count);
-        let computed = self.compute_shards(minibatch, leaves, loss);
-        let (mut step, nodes) = self.report(computed)?;
+        let together = together.max(1);
+        let leaves = sharding.shards.max(count.div_ceil(together)).min(count);
+        // Passes may move nodes of one shard into another.
+        let together = (!self.session.always_rewrites()).then_some(together);
+        Ok(Division::new(sharding.rank_of_ranks(), count, leaves, together))
+    }
+
+    /// Ends a step whose shards were computed on all ranks.
+    fn exchange_and_update(&mut self, leaves: usize, computed: Result<Computed>) -> Result<Step> {
+        let (mut step, computed) = self.report(computed)?;
         let updating = Instant::now();
         step.loss = step.weighted_loss();
-        let before = step.wait;
-        self.update_with_sum(leaves, nodes, &mut step)?;
-        step.update = updating.elapsed() - (step.wait - before);
+        let before = step.wait + step.execute;
+        self.update_with_sum(leaves, computed, &mut step)?;
+        step.update = updating.elapsed().saturating_sub(step.wait + step.execute - before);
         Ok(step)
     }
 
@@ -200,45 +182,34 @@ impl Trainer {
     fn compute_shards<I: Send>(
         &mut self,
         minibatch: Minibatch<I>,
-        leaves: usize,
+        division: &Division,
         loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Computed> {
         let Some(sharding) = &self.sharding else { return Ok(Computed::default()) };
-        let (rank, ranks) = sharding.rank_of_ranks();
-        let (own, count, most) =
-            (tree::leaves_of(rank, ranks, leaves), minibatch.items.len(), minibatch.together);
-        let first = move |leaf: usize| count * leaf / leaves;
-        let nodes = tree::cover(leaves, own.clone());
-        // Passes may move nodes of one shard into another.
-        let together = !self.session.always_rewrites();
-        let fits = |node: &Range<usize>| together && first(node.end) - first(node.start) <= most;
-        let mut graphs = Vec::new();
-        nodes.iter().for_each(|node| tree::divide(node.clone(), &fits, &mut graphs));
+        let shape = sharding.layout.shape().clone();
         let mut left = ItemsLeft::new(minibatch)?;
-        left.skip_to(first(own.start));
-        let mut next_node = graphs.clone().into_iter().peekable();
         let mut graphs = Graphs {
-            next: graphs.into_iter().map_while(|node| {
-                let items = first(node.end) - first(node.start);
-                left.take(items, minibatch::cuts(count, node, leaves))
+            next: division.graphs.iter().map_while(|node| {
+                let items = division.items(node);
+                left.skip_to(items.start);
+                left.take(items.len(), division.cuts(node))
             }),
             prefetch: Prefetch::new(self.emitter.another()),
             loss,
             step: None,
         };
-        let shape = sharding.layout.shape().clone();
+        let whole = division.graphs.len() - usize::from(division.ends_alone());
         let mut sums = Vec::new();
-        for node in nodes {
-            sums.push(tree::sum(
-                node,
-                &mut |node| match next_node.next_if_eq(node) {
-                    Some(_) => self.execute_graph(&mut graphs).map(Given::Sum),
-                    None => Ok(Given::Children),
-                },
-                &mut |left: &mut Gradient, right| left.add(&right, &shape),
-            )?);
+        for node in &division.graphs[..whole] {
+            let gradient = self.execute_graph(&mut graphs)?;
+            division.push(&mut sums, node.clone(), gradient, &shape);
         }
-        Ok(Computed { nodes: sums, step: graphs.step })
+        let last = match division.ends_alone() {
+            true => Some(self.execute_last(&mut graphs)?),
+            false => None,
+        };
+        let nodes = sums.into_iter().map(|sum| sum.gradient).collect();
+        Ok(Computed { nodes, last, step: graphs.step })
     }
 
     /// Executes the next graph and prepares the one after it at the same time. Returns its gradient.
@@ -247,56 +218,69 @@ impl Trainer {
         &mut self,
         graphs: &mut Graphs<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync>,
     ) -> Result<Gradient> {
+        let ready = self.next_graph(graphs)?;
         let Graphs { next, prefetch, loss, step: whole } = graphs;
-        let Self { session, updater, emitter, .. } = self;
-        let ready = prefetch.take_or_prepare(emitter, |emitter| {
-            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next.next()?, *loss))
-        });
-        let ready = ready.ok_or(TrainError::Empty)??;
+        let session = &self.session;
         let follows = if prefetch.is_worthwhile(session) { next.next() } else { None };
         let step = match follows {
             Some(follows) => self.execute_while(&ready, prefetch, Ok(follows), *loss),
             None => self.execute(&ready),
         }?;
-        match whole {
-            None => *whole = Some(step),
-            Some(whole) => whole.add(step),
-        }
+        add_part(whole, step);
         let Some(sharding) = &self.sharding else { return Ok(Gradient::default()) };
         Ok(sharding.layout.collect(self.session.executor()))
     }
 
-    /// Exchanges the reports of all ranks. Returns the step of the whole minibatch and the nodes of this rank, or an error
-    /// on all ranks.
-    fn report(&mut self, computed: Result<Computed>) -> Result<(Step, Vec<Gradient>)> {
-        let number = self.steps;
+    /// Executes the last graph but for the sums of its gradients. Returns its plan.
+    #[track_caller]
+    fn execute_last<I: Send, N: Iterator<Item = Items<I>>>(
+        &mut self,
+        graphs: &mut Graphs<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync>,
+    ) -> Result<Arc<Verified<Plan>>> {
+        let ready = self.next_graph(graphs)?;
+        let noise = self.noise();
+        let data = self.emitter.graph().data();
+        let executed = self.session.execute_steps(&ready.plan, &data, noise);
+        add_part(&mut graphs.step, self.executed(&ready, &data, executed)?);
+        Ok(ready.plan)
+    }
+
+    /// The next graph, which may be prepared already.
+    #[track_caller]
+    fn next_graph<I: Send, N: Iterator<Item = Items<I>>>(
+        &mut self,
+        graphs: &mut Graphs<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync>,
+    ) -> Result<Prepared<Losses>> {
+        let Graphs { next, prefetch, loss, .. } = graphs;
+        let Self { session, updater, emitter, .. } = self;
+        let ready = prefetch.take_or_prepare(emitter, |emitter| {
+            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next.next()?, *loss))
+        });
+        ready.ok_or(TrainError::Empty)?
+    }
+
+    /// Exchanges the reports of all ranks. Returns the step of the whole minibatch with what this rank computed, or an error on
+    /// all ranks.
+    fn report(&mut self, computed: Result<Computed>) -> Result<(Step, Computed)> {
         let Some(sharding) = &self.sharding else { return Err(TrainError::Empty.into()) };
-        let own = match &computed {
-            Ok(computed) => computed.step.as_ref().map(Report::of).unwrap_or_default(),
-            Err(error) => Report { error: Some(error.to_string()), ..Report::default() },
-        };
         let waiting = Instant::now();
-        let reports = sharding.with_group(|group| ranks::exchange(group, &own))?;
+        let (step, ranks) = sharding.with_group(|group| {
+            let own = computed.as_ref().map(|computed| computed.step.as_ref());
+            (report::exchange(group, own, self.signal), group.size())
+        });
         let waited = waiting.elapsed();
-        let Computed { nodes, step: own } = computed?;
-        let mut step = own.unwrap_or_default();
-        step.number = number;
-        step.wait = if reports.len() > 1 { waited } else { Duration::ZERO };
-        (step.losses, step.outputs, step.used) = (Vec::new(), Vec::new(), Vec::new());
-        (step.weight, step.batches, step.bound) = (0.0, 0, 0);
-        for (rank, mut report) in reports.into_iter().enumerate() {
-            if let Some(message) = report.error.take() {
-                return Err(TrainError::OtherRank { rank, message }.into());
-            }
-            report.add_to(&mut step);
-        }
-        Ok((step, nodes))
+        // The error of this rank says more than what it told the others.
+        let computed = computed?;
+        let mut step = step?;
+        step.number = self.steps;
+        step.wait = if ranks > 1 { waited } else { Duration::ZERO };
+        Ok((step, computed))
     }
 
     /// Adds the gradients of all ranks and updates the parameters. All ranks have the same sum, so all update or none.
-    fn update_with_sum(&mut self, leaves: usize, nodes: Vec<Gradient>, step: &mut Step) -> Result<()> {
+    fn update_with_sum(&mut self, leaves: usize, computed: Computed, step: &mut Step) -> Result<()> {
         let Some(mut sharding) = self.sharding.take() else { return Ok(()) };
-        let updated = self.update_with_shards(&mut sharding, leaves, nodes, step);
+        let updated = self.update_with_shards(&mut sharding, leaves, computed, step);
         sharding.layout.clear();
         self.sharding = Some(sharding);
         updated?;
@@ -304,36 +288,51 @@ impl Trainer {
         self.mirrored = self.progress;
         Ok(())
     }
-}
 
-impl Trainer {
     fn update_with_shards(
         &mut self,
         sharding: &mut Sharding,
         leaves: usize,
-        nodes: Vec<Gradient>,
+        Computed { nodes, last, .. }: Computed,
         step: &mut Step,
     ) -> Result<()> {
-        let group = sharding.group.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Sharding { group, layout, buckets, divided, .. } = sharding;
+        let group = &mut **group.get_mut().unwrap_or_else(PoisonError::into_inner);
         let is_alone = group.size() == 1;
-        let mut waits = |from: Instant| step.wait += if is_alone { Duration::ZERO } else { from.elapsed() };
+        let mut waits = |time: Duration| step.wait += if is_alone { Duration::ZERO } else { time };
         let reducing = Instant::now();
-        let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape(), &mut sharding.buckets)?;
-        waits(reducing);
-        sharding.layout.set(sum);
-        let verdict = self.may_update(Some(&sharding.layout), &step.losses)?;
+        let mut sum = layout.take_sum();
+        let graph = self.emitter.graph().data();
+        let last = last.as_ref().map(|plan| Incomplete { session: &mut self.session, plan, graph: &graph });
+        let mut own = OwnNodes::new(layout, nodes, last);
+        let reduced = reduce(group, leaves, &mut own, layout.shape(), buckets, &mut sum);
+        let completing = own.finish()?;
+        drop(graph);
+        reduced?;
+        waits(reducing.elapsed().saturating_sub(completing));
+        step.execute += completing;
+        layout.set(sum);
+        let verdict = self.may_update(Some(layout), &step.losses)?;
         (step.gradient_norm, step.skipped) = (verdict.norm, verdict.skip);
         if verdict.skip {
             return Ok(());
         }
         let unused = self.unused(&step.used);
         let Self { session, updater, .. } = self;
-        updater.update_with(session, &sharding.layout, &unused)?;
-        if sharding.divided {
+        updater.update_with(session, layout, &unused)?;
+        if *divided {
             let exchanging = Instant::now();
-            updater.exchange(session, &mut **group, &sharding.layout, &unused)?;
-            waits(exchanging);
+            updater.exchange(session, group, layout, &unused)?;
+            waits(exchanging.elapsed());
         }
         Ok(())
+    }
+}
+
+/// Adds the step of a part of the minibatch.
+fn add_part(whole: &mut Option<Step>, part: Step) {
+    match whole {
+        None => *whole = Some(part),
+        Some(whole) => whole.add(part),
     }
 }

@@ -1,12 +1,12 @@
 //! Ranks: their agreement, their reports, and the division of the optimiser's states.
 
-use super::{Report, Sharding};
+use super::Sharding;
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::train::error::TrainError;
 use crate::train::trainer::Trainer;
 use crate::train::update::Updater;
-use autobatch_distributed::{Alone, Group, GroupError, Statement, agree};
+use autobatch_distributed::{Alone, Group, Statement, agree};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Module, States, Weights};
@@ -42,17 +42,6 @@ impl Owned {
     pub(in crate::train) fn own(&self) -> &[ParamId] {
         &self.params[self.rank]
     }
-}
-
-/// Exchanges the reports of all ranks.
-pub(super) fn exchange(group: &mut dyn Group, own: &Report) -> Result<Vec<Report>> {
-    // Numbers and texts always have a JSON form.
-    let text = serde_json::to_vec(own).unwrap_or_default();
-    let all = group.all_gather(&text)?;
-    let read = |(rank, text): (usize, &Vec<u8>)| {
-        serde_json::from_slice(text).map_err(|_| GroupError::Malformed { rank }.into())
-    };
-    all.iter().enumerate().map(read).collect()
 }
 
 impl Trainer {
@@ -136,22 +125,23 @@ impl Trainer {
         }
     }
 
-    /// Returns whether a flag is set on some rank, for example that the program was asked to stop. All ranks call it
-    /// at the same place.
-    ///
-    /// # Errors
-    /// A rank ended.
-    pub fn on_any_rank(&self, flag: bool) -> Result<bool> {
-        match &self.sharding {
-            Some(sharding) => Ok(sharding.with_group(|group| group.any(flag))?),
-            None => Ok(flag),
-        }
+    /// Sets the signal of this rank, for example that its program was asked to stop. Steps carry it without a message of their
+    /// own: [`Step::signal`](crate::train::Step::signal) is the largest signal of all ranks, and equal on all of them, so
+    /// they can end together after one step. 0 until it is set.
+    pub fn set_signal(&mut self, signal: u8) {
+        self.signal = signal;
     }
 
     /// Returns the number of this rank, from 0. A trainer without a group has rank 0.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.sharding.as_ref().map_or(0, |sharding| sharding.rank_of_ranks().0)
+    }
+
+    /// Returns the number of ranks of the [group](Self::group), 1 without one.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.sharding.as_ref().map_or(1, |sharding| sharding.rank_of_ranks().1)
     }
 
     /// Divides the optimiser's states among the ranks: each rank keeps the states of some parameters, updates these
