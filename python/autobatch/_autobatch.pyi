@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, List, TypeAlias, TypedDict, TypeVar
+from typing import Any, List, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,14 @@ Shape: TypeAlias = int | Sequence[int]
 Operand: TypeAlias = "Value | Param | ArrayLike"
 Index: TypeAlias = "int | Value"
 Emitted: TypeAlias = "Value | Sequence[Value]"
+
+
+class Communicator(Protocol):
+    """The processes of a group. The communicators of mpi4py have these methods."""
+    def Get_rank(self) -> int: ...
+    def Get_size(self) -> int: ...
+    def allgather(self, message: bytes, /) -> Sequence[bytes]: ...
+    def alltoall(self, messages: Sequence[bytes], /) -> Sequence[bytes]: ...
 
 
 class Options(TypedDict, total=False):
@@ -1006,12 +1014,14 @@ class TrainError(AutobatchError):
 
 class Trainer:
     """A session with an optimiser. Steps change its weights."""
-    def __init__(self, module: Module, optimizer: Optimizer, *, device: str = 'cpu', policy: str | None = None, threads: int = 0, seed: int = 0, memory_limit: int | None = None, work_limit: float | None = None, skip_non_finite: bool = False, update_unused: bool = False) -> None:
+    def __init__(self, module: Module, optimizer: Optimizer, *, device: str = 'cpu', policy: str | None = None, threads: int = 0, seed: int = 0, memory_limit: int | None = None, work_limit: float | None = None, skip_non_finite: bool = False, update_unused: bool = False, shards: int | None = None, group: Communicator | None = None) -> None:
         ...
     def __reduce__(self) -> tuple[Any, ...]:
         ...
     def __repr__(self) -> str:
         ...
+    def agree(self, subject: str, fact: str) -> None:
+        """Compares a fact between all processes of the group, such as a hash of the data. An error, on all of them, if one differs."""
     def averages(self) -> dict[str, Array] | None:
         """The moving averages of the parameters as a dict of arrays, if the optimiser keeps them. They are often better to evaluate."""
     def backward(self, loss: Value, values: Sequence[Value] = ...) -> tuple[float, List[Array | None]]:
@@ -1036,15 +1046,21 @@ class Trainer:
     def learning_rate(self) -> float:
         """The learning rate of the next step."""
     def load(self, path: Path) -> None:
-        """Continues from a checkpoint of the same model and optimiser."""
+        """Continues from a checkpoint of the same model and optimiser. All processes of a group call it."""
     def note(self, name: str) -> str | None:
         """A text of the checkpoint that `load` read, or of `set_note`."""
     def predict(self, items: Iterable[Item], emit: Callable[[Item], Emitted]) -> List[Any]:
         """Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their"""
+    @property
+    def rank(self) -> int:
+        """The number of this process in the group, from 0."""
+    @property
+    def ranks(self) -> int:
+        """The number of processes in the group, 1 without one."""
     def rebind(self, value: Value, elements: ArrayLike) -> None:
         """Replaces the numbers of an input of a graph. `evaluate` computes all values of the graph again."""
     def save(self, path: Path) -> None:
-        """Writes a checkpoint, from which `load` continues with equal bits."""
+        """Writes a checkpoint, from which `load` continues with equal bits. All processes of a group call it, and the first one writes."""
     def session(self) -> Session:
         """A session with a copy of the current weights."""
     def set_aside(self, optimizer: Optimizer, names: set[str]) -> SetAside:
@@ -1378,6 +1394,9 @@ def append(values: Value, item: Value) -> Value:
 
 def attend(query: Value, keys: Value, values: Value, scale: float = 1.0) -> Value:
     """Dot-product attention of a query over lists of keys and values."""
+
+def balanced_order(costs: Sequence[int], shards: int) -> List[int]:
+    """The positions of costs in an order such that consecutive shards of them have nearly equal sums."""
 
 def batches_of(sizes: Sequence[int], batch_size: int, seed: int | None = None) -> List[List[int]]:
     """Minibatches of positions: the items `0..len(sizes)`, sorted by their sizes so that those of a minibatch are similar, in random order"""

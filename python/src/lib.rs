@@ -7,6 +7,7 @@ mod device;
 mod dynet;
 mod error;
 mod graph;
+mod group;
 mod interrupt;
 mod lazy;
 mod module;

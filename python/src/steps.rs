@@ -8,7 +8,7 @@ use crate::tasks::{Task, rounds};
 use crate::train::PyTrainer;
 use crate::weights::{extents, weights_dict};
 use autobatch::ir::graph::{Value, ValueKey};
-use autobatch::sampling::Sampling;
+use autobatch::sampling::{Sampling, balanced};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -45,6 +45,30 @@ impl PyTrainer {
         })?;
         Ok(PyStep { step })
     }
+
+    /// Makes one step whose shards the processes of a group divide. An error of this process is one of all.
+    fn step_in_shards(
+        &self,
+        py: Python<'_>,
+        items: &[Bound<'_, PyAny>],
+        weights: &[f64],
+        together: usize,
+        loss: &Bound<'_, PyAny>,
+    ) -> PyResult<PyStep> {
+        let weights: Vec<f32> = weights.iter().map(|&weight| weight as f32).collect();
+        let mut trainer = self.lock()?;
+        let mut step = trainer.begin_shards(&weights, together).map_err(raised)?;
+        while let Some(own) = step.items() {
+            let first = own.start as u64;
+            let part = PyList::new(py, &items[own])?;
+            let emitted = Emitted::of_part(new_graph(&self.module, None), &part, first, loss)?;
+            emitted.graph.read(|graph| {
+                let losses: Vec<_> = emitted.keys.iter().filter_map(|&key| graph.value(key)).collect();
+                released(py, || step.part(graph, losses)).map_err(raised)
+            })?;
+        }
+        Ok(PyStep { step: released(py, || step.finish()).map_err(raised)? })
+    }
 }
 
 #[pymethods]
@@ -62,7 +86,7 @@ impl PyTrainer {
         together: Option<usize>,
     ) -> PyResult<PyStep> {
         let py = items.py();
-        if weights.is_none() && together.is_none() {
+        if weights.is_none() && together.is_none() && !self.in_shards {
             let emitted = Emitted::of(new_graph(&self.module, None), items, loss)?;
             return self.step_on(py, &emitted.graph, &emitted.keys);
         }
@@ -70,6 +94,9 @@ impl PyTrainer {
         let weights = weights.map(|weights| weights_of(&items, weights)).transpose()?;
         let weights = weights.unwrap_or_else(|| vec![1.0; items.len()]);
         let together = together.unwrap_or(items.len()).max(1);
+        if self.in_shards {
+            return self.step_in_shards(py, &items, &weights, together, loss);
+        }
         let mut trainer = self.lock()?;
         let mut step = trainer.begin_step(weights.iter().sum()).map_err(raised)?;
         let firsts = (0..).step_by(together);
@@ -200,6 +227,13 @@ fn batches_of(sizes: Vec<u64>, batch_size: usize, seed: Option<u64>) -> Vec<Vec<
     batches.map(|batch| batch.into_iter().copied().collect()).collect()
 }
 
+/// The positions of costs in an order such that consecutive shards of them have nearly equal sums.
+#[pyfunction]
+fn balanced_order(costs: Vec<u64>, shards: usize) -> Vec<usize> {
+    balanced((0..costs.len()).collect(), shards, |&position: &usize| costs[position])
+}
+
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(batches_of, m)?)
+    m.add_function(wrap_pyfunction!(batches_of, m)?)?;
+    m.add_function(wrap_pyfunction!(balanced_order, m)?)
 }

@@ -1,6 +1,7 @@
 //! `Trainer`: a session with an optimiser.
 
 use crate::error::{BusyError, raised};
+use crate::group::PyGroup;
 use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
 use crate::session::{Emitted, PySession, new_graph, not_pickled, options, released};
@@ -9,6 +10,7 @@ use crate::weights::{imported, replaced, weights_dict};
 use autobatch::ir::{Module, Weights};
 use autobatch::{SuspendedGrowth, Trainer};
 use parking_lot::{Mutex, MutexGuard};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping};
 use std::collections::HashMap;
@@ -22,6 +24,8 @@ pub(crate) struct PyTrainer {
     trainer: Mutex<Trainer>,
     /// The incremental execution of `evaluate`.
     pub(crate) suspended: Mutex<SuspendedGrowth>,
+    /// Whether steps work in shards.
+    pub(crate) in_shards: bool,
 }
 
 impl PyTrainer {
@@ -37,8 +41,13 @@ impl PyTrainer {
     /// Closes a module, draws its weights from a seed, and trains it with an optimiser. A step whose losses or gradients
     /// have a NaN or an infinity is an error, or with `skip_non_finite` changes nothing and is counted in `skipped`. A step
     /// leaves parameters alone that its losses do not depend on, unless `update_unused` is set.
+    ///
+    /// With `shards`, each minibatch is cut into so many parts whose gradients are added in a fixed tree: weights then depend on this
+    /// number, and not on how many processes share the parts. A `group` is the communicator of these processes, such as
+    /// `mpi4py.MPI.COMM_WORLD`: all make equal trainers and pass equal minibatches to `step`, and each executes its shards, 8 in all by
+    /// default.
     #[new]
-    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false, update_unused = false))]
+    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false, update_unused = false, shards = None, group = None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -52,6 +61,8 @@ impl PyTrainer {
         work_limit: Option<f64>,
         skip_non_finite: bool,
         update_unused: bool,
+        shards: Option<usize>,
+        group: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let module = module.close()?;
         let options = options(device, policy, threads, memory_limit, work_limit)?;
@@ -61,8 +72,37 @@ impl PyTrainer {
         let weights = Arc::new(weights);
         let trainer =
             released(py, || Trainer::with_options(&module, optimizer, weights, options)).map_err(raised)?;
-        let trainer = trainer.skip_non_finite(skip_non_finite).update_unused(update_unused);
-        Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default() })
+        let mut trainer = trainer.skip_non_finite(skip_non_finite).update_unused(update_unused);
+        if let Some(shards) = shards {
+            if shards == 0 {
+                return Err(PyValueError::new_err("shards must be at least 1, found 0"));
+            }
+            trainer = trainer.shards(shards);
+        }
+        if let Some(group) = group {
+            let group = PyGroup::of(group)?;
+            trainer = released(py, || trainer.group(group)).map_err(raised)?;
+        }
+        let in_shards = shards.is_some() || group.is_some();
+        Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default(), in_shards })
+    }
+
+    /// The number of this process in the group, from 0.
+    #[getter]
+    fn rank(&self) -> PyResult<usize> {
+        Ok(self.lock()?.rank())
+    }
+
+    /// The number of processes in the group, 1 without one.
+    #[getter]
+    fn ranks(&self) -> PyResult<usize> {
+        Ok(self.lock()?.ranks())
+    }
+
+    /// Compares a fact between all processes of the group, such as a hash of the data. An error, on all of them, if one differs.
+    fn agree(&self, py: Python<'_>, subject: &str, fact: &str) -> PyResult<()> {
+        let mut trainer = self.lock()?;
+        released(py, || trainer.agree(subject, fact)).map_err(raised)
     }
 
     /// Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their
@@ -140,14 +180,16 @@ impl PyTrainer {
         Ok(self.lock()?.skipped())
     }
 
-    /// Writes a checkpoint, from which `load` continues with equal bits.
-    fn save(&self, path: PathBuf) -> PyResult<()> {
-        self.lock()?.save(path).map_err(|error| raised(error.into()))
+    /// Writes a checkpoint, from which `load` continues with equal bits. All processes of a group call it, and the first one writes.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let trainer = self.lock()?;
+        released(py, || trainer.save(path)).map_err(|error| raised(error.into()))
     }
 
-    /// Continues from a checkpoint of the same model and optimiser.
-    fn load(&self, path: PathBuf) -> PyResult<()> {
-        self.lock()?.load(path).map_err(|error| raised(error.into()))
+    /// Continues from a checkpoint of the same model and optimiser. All processes of a group call it.
+    fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        let mut trainer = self.lock()?;
+        released(py, || trainer.load(path)).map_err(|error| raised(error.into()))
     }
 
     fn __repr__(&self) -> PyResult<String> {

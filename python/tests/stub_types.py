@@ -8,7 +8,7 @@ HEAD = '''"""The native half of the package. tests/stubs.py writes this file."""
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, List, TypeAlias, TypedDict, TypeVar
+from typing import Any, List, Protocol, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,14 @@ Shape: TypeAlias = int | Sequence[int]
 Operand: TypeAlias = "Value | Param | ArrayLike"
 Index: TypeAlias = "int | Value"
 Emitted: TypeAlias = "Value | Sequence[Value]"
+
+
+class Communicator(Protocol):
+    """The processes of a group. The communicators of mpi4py have these methods."""
+    def Get_rank(self) -> int: ...
+    def Get_size(self) -> int: ...
+    def allgather(self, message: bytes, /) -> Sequence[bytes]: ...
+    def alltoall(self, messages: Sequence[bytes], /) -> Sequence[bytes]: ...
 
 
 class Options(TypedDict, total=False):
@@ -46,7 +54,7 @@ PARAMS = {
     "device": "str", "dims": "Shape", "dropout": "float", "dtype": "str", "element": "Type | None",
     "elements": "ArrayLike", "emit": EMIT, "encoded": "Sequence[Value]", "eps": "float",
     "eps_uncorrected": "bool", "eps_under_root": "bool", "every": "int", "feed_forward": "int | None", "filters": "int", "forget_bias": "float", "gain": "float",
-    "gamma": "float", "gates": "Value", "gradients": "Sequence[Array | None]", "groups": "Sequence[Sequence[Value]]",
+    "fact": "str", "gamma": "float", "gates": "Value", "gradients": "Sequence[Array | None]", "group": "Communicator | None", "groups": "Sequence[Sequence[Value]]",
     "half": "int", "heads": "int", "hidden_dropout": "float", "high": "float", "hoist": "bool", "index": "Index", "indices": "Sequence[int]",
     "init": "Init | ArrayLike | None", "input": "int", "input_dropout": "float", "inputs": "int", "item": "Value", "items": "Iterable[Item]",
     "k": "int", "key": "int", "keys": "Value", "label": "Index", "layer_norm": "bool", "layers": "int", "left": "Value", "lefts": "int", "legal": "Sequence[bool]",
@@ -56,7 +64,7 @@ PARAMS = {
     "parts": "Iterable[Value | Param]", "padding": "int | None", "path": "Path", "peepholes": "bool", "place": "int", "policy": "str | None", "ports": "Type",
     "process": "int", "projection": "int | None", "queries": "Sequence[Value]", "query": "Value", "rate": "float", "reduction": "int", "rho": "float", "right": "Value", "rights": "int",
     "rows": "int", "samples": "int", "schedule": "Schedule | Callable[[int], float]", "scale": "float", "scores": "Value", "spelling": "str", "seed": "int",
-    "shape": "Shape", "sizes": "Sequence[int]", "skip_non_finite": "bool", "slope": "float", "slopes": "int", "start": "int",
+    "costs": "Sequence[int]", "shape": "Shape", "shards": "int | None", "sizes": "Sequence[int]", "subject": "str", "skip_non_finite": "bool", "slope": "float", "slopes": "int", "start": "int",
     "state_dict": "Mapping[str, Any]", "stop": "int", "tags": "Sequence[Index]", "target": "Operand", "text": "str",
     "then": "Schedule", "threads": "int", "to": "str", "together": "int | None", "update": "int", "update_unused": "bool",
     "updates": "int", "used": "Sequence[int]", "value": "Operand", "values": "Iterable[Value | Param]", "watch": "bool",
@@ -69,7 +77,7 @@ PARAMS_OF = {
     "AdditiveAttention.__init__": {"query": "int", "key": "int"},
     "AdditiveAttention.keys": {"keys": "Sequence[Value]"},
     "AdditiveAttention.read": {"keys": "Sequence[Value]", "values": "Sequence[Value]"},
-    "DotAttention.__init__": {"scale": "float | None"},
+    "DotAttention.__init__": {"scale": "float | None"}, "balanced_order": {"shards": "int"},
     "DotAttention.read": {"keys": "Sequence[Value]", "values": "Sequence[Value]"},
     "GroupNorm.__init__": {"groups": "int"},
     "CharCNN.__init__": {"chars": "int"}, "CharCNN.__call__": {"chars": "Sequence[Value]"},
@@ -148,7 +156,7 @@ RETURNS = {
     "Step.output": "List[float] | None", "Step.seconds": "dict[str, float]", "Step.skipped": "bool", "Step.weight": "float",
     "Table.as_param": "Param", "Trainer.averages": "dict[str, Array] | None", "Trainer.backward": "tuple[float, List[Array | None]]",
     "Trainer.evaluate": "List[Array]", "Trainer.gradient": "Array", "Trainer.gradients": "dict[str, Array]", "Trainer.graph": "Graph",
-    "Trainer.learning_rate": "float", "Trainer.note": "str | None", "Trainer.predict": "List[Any]", "Trainer.session": "Session",
+    "Trainer.learning_rate": "float", "Trainer.rank": "int", "Trainer.ranks": "int", "Trainer.note": "str | None", "Trainer.predict": "List[Any]", "Trainer.session": "Session",
     "Trainer.set_aside": "SetAside", "Trainer.skipped": "int", "Trainer.step": "Step", "Trainer.step_graph": "Step",
     "Trainer.step_tasks": "Step", "Trainer.steps": "int", "Trainer.weight": "Array", "Trainer.weights": "dict[str, Array]",
     "TransformerDecoder.start": "TransformerState", "TransformerEncoder.start": "TransformerState",
@@ -156,7 +164,7 @@ RETURNS = {
     "TreeLSTM.node": "tuple[Value, Value]", "Type.dtype": "str", "Type.is_list": "bool", "Type.shape": "tuple[int, ...]",
     "Type.__getitem__": "Type", "Value.__await__": "Generator[Any, Any, Array]", "Value.__iter__": "Iterator[Value]",
     "Value.numpy": "Array", "Value.shape": "tuple[int, ...]", "Value.split": "tuple[Value, ...]", "Value.top_k": "tuple[Value, Value]",
-    "Value.type": "Type", "Value.__array__": "Array", "batches_of": "List[List[int]]", "devices": "List[str]", "gather": "Awaited",
+    "Value.type": "Type", "Value.__array__": "Array", "balanced_order": "List[int]", "batches_of": "List[List[int]]", "devices": "List[str]", "gather": "Awaited",
     "list_of": "Type", "log_softmax_of": "List[Value]", "AdditiveAttention.keys": "List[Value]", "MultiHeadAttention.cross": "List[Value]",
     "SampledSoftmax.sample": "Sample", "op_codes": "dict[str, int]",
 }
