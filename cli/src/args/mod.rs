@@ -24,7 +24,7 @@ pub use page::InspectArgs;
 pub use planning::{ModeArg, PlanningArgs, Rows};
 pub use run::{ModelArgs, RunArgs};
 pub use train::{OptimizerArg, TrainArgs};
-pub use trained::{EvalArgs, MapArgs, PartArg, PredictArgs, TrainedArgs};
+pub use trained::{EvalArgs, FormArg, MapArgs, PartArg, PredictArgs, TrainedArgs};
 
 use clap::{Parser, Subcommand};
 
@@ -104,7 +104,7 @@ pub enum Verb {
         "The input has the form of the model's corpus: one name per line for names, words with or without tags for tagger, a folder such as sick/valid for similarity.\n\n"
     ))]
     Predict(PredictArgs),
-    /// Predict inputs of any size into shards of JSON Lines; an interrupted run continues.
+    /// Predict inputs of any size into shards of JSON Lines or Parquet; an interrupted run continues.
     ///
     /// Each input is cut into shards of equal numbers of instances, whose names begin with the name of the input. A shard is written
     /// whole or not at all. The manifest has the hashes of the model, of the parameters, and of what was read and written for each

@@ -99,7 +99,20 @@ pub struct MapArgs {
     /// The number of instances of a shard. A process holds one shard in memory.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub shard: u32,
-    /// Folder for the shards, files of JSON Lines, and the manifest.
+    /// The form of the shards. The columns of Parquet are the names of the JSON objects.
+    #[arg(long, value_enum, default_value_t)]
+    pub form: FormArg,
+    /// Folder for the shards and the manifest.
     #[arg(short, long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
     pub output: String,
+}
+
+/// The form of the shards of `map`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum FormArg {
+    /// A JSON object on each line.
+    #[default]
+    Jsonl,
+    /// Apache Parquet, compressed with Snappy; needs a command that was built with the feature `parquet`.
+    Parquet,
 }

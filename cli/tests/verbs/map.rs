@@ -174,12 +174,18 @@ fn a_repeated_run_makes_what_is_missing_or_has_changed() {
             assert!(said.contains("of which 5 existed before"), "{said}");
             continue;
         }
-        assert!(said.contains("belongs to a run with other parameters, inputs or sizes of shards"), "{said}");
+        assert!(
+            said.contains("belongs to a run with other parameters, inputs, sizes or forms of shards"),
+            "{said}"
+        );
     }
     write(inputs.join("more.txt"), "Ada\n").expect("the folder exists");
     let said =
         transcript(&["map", "names", "--weights", &weights, "--data", &folder, "--shard", "2", "-o", &out]);
-    assert!(said.contains("belongs to a run with other parameters, inputs or sizes of shards"), "{said}");
+    assert!(
+        said.contains("belongs to a run with other parameters, inputs, sizes or forms of shards"),
+        "{said}"
+    );
     assert_eq!(files(&output), whole);
 }
 
@@ -204,4 +210,63 @@ fn errors_name_the_line_of_the_file_and_not_of_the_shard() {
         said.contains("5 shards of 13 instances") && said.contains("of which 2 existed before"),
         "{said}"
     );
+}
+
+#[test]
+#[cfg(not(feature = "parquet"))]
+fn a_build_without_parquet_refuses_it_before_any_work() {
+    let weights = trained("names", "no_parquet");
+    let output = scratch("map_no_parquet");
+    let words = ["map", "names", "--weights", &weights, "--data", "-", "--form", "parquet", "-o", &output];
+    let said = transcript(&words);
+    assert!(said.contains("built without Parquet") && said.ends_with("[exit 2]\n"), "{said}");
+    assert!(!Path::new(&output).exists());
+}
+
+/// The objects of a Parquet file.
+#[cfg(feature = "parquet")]
+fn objects(path: &Path) -> Vec<Json> {
+    use arrow_json::LineDelimitedWriter;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+    let file = std::fs::File::open(path).expect("the shard was written");
+    let batches = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet").build().expect("batches");
+    let mut lines = LineDelimitedWriter::new(Vec::new());
+    for batch in batches {
+        lines.write(&batch.expect("whole columns")).expect("JSON");
+    }
+    lines.finish().expect("the lines end");
+    let lines = String::from_utf8(lines.into_inner()).expect("UTF-8");
+    lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+#[test]
+#[cfg(feature = "parquet")]
+fn shards_of_parquet_hold_the_answers_of_json_lines() {
+    let cases = [
+        ("treelstm", (0..23).map(expression).collect::<String>()),
+        ("tagger", "Ada lives in Rome\n\nBob\nYes we can\n".repeat(5)),
+        ("names", "Satoshi\nMüller\nAda\n".repeat(3)),
+    ];
+    for (model, text) in cases {
+        let weights = trained(model, &format!("parquet_{model}"));
+        let input = folder(&format!("map_parquet_{model}_in")).join("data.txt");
+        write(&input, text).expect("the folder exists");
+        let input = input.to_string_lossy().into_owned();
+        let whole = transcript(&["predict", model, "--weights", &weights, "--json", &input]);
+        let whole: Vec<Json> = whole.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let output = folder(&format!("map_parquet_{model}"));
+        let out = output.to_string_lossy().into_owned();
+        let words = ["map", model, "--weights", &weights, "--data", &input, "--shard", "5", "-o", &out];
+        let parquet = || transcript(&[&words[..], &["--form", "parquet"]].concat());
+        parquet();
+        let first = files(&output);
+        let shards = first.iter().filter(|(name, _)| name.ends_with(".parquet"));
+        let found: Vec<Json> = shards.flat_map(|(name, _)| objects(&output.join(name))).collect();
+        assert_eq!(found, whole, "{model}");
+        assert!(!parquet().contains("of which 0 existed"), "whole shards are not made again");
+        assert_eq!(files(&output), first, "equal answers have equal bytes");
+        let refused = transcript(&words);
+        assert!(refused.contains("other parameters, inputs, sizes or forms of shards"), "{refused}");
+    }
 }

@@ -58,6 +58,7 @@ struct Head {
     model: String,
     module: String,
     weights: String,
+    form: String,
     /// The instances of a shard.
     instances: usize,
     /// The hash of the paths of all inputs.
@@ -105,6 +106,7 @@ impl Folder {
                 model: args.trained.name.clone(),
                 module: format!("{module:016x}"),
                 weights: hash_of(&read(&args.trained.weights)?),
+                form: args.form.extension().to_owned(),
                 instances: args.shard as usize,
                 inputs: hash_of(inputs.join("\n").as_bytes()),
             },
@@ -159,7 +161,7 @@ impl Folder {
             true => Ok(Some(manifest)),
             false => {
                 let message = format!(
-                    "{} belongs to a run with other parameters, inputs or sizes of shards",
+                    "{} belongs to a run with other parameters, inputs, sizes or forms of shards",
                     path.display()
                 );
                 Err(Failure::usage(message).help(help))

@@ -20,8 +20,8 @@ pub(super) struct Source {
 
 impl Source {
     /// The name of a shard of this file, in the folder.
-    pub(super) fn shard(&self, number: usize) -> String {
-        format!("{}.{number:05}.jsonl", self.stem)
+    pub(super) fn shard(&self, number: usize, extension: &str) -> String {
+        format!("{}.{number:05}.{extension}", self.stem)
     }
 
     /// Opens the file.

@@ -1,9 +1,10 @@
-//! `map`: predicts inputs of any size into shards of JSON Lines.
+//! `map`: predicts inputs of any size into shards of JSON Lines or Parquet.
 //!
 //! Every process reads all inputs and cuts them into [chunks](autobatch_models::lessons::Chunks) of equal numbers of instances; it
 //! predicts those that it claims in the [folder] of the run. So memory does not depend on the sizes of files.
 
 mod folder;
+mod form;
 mod inputs;
 
 use super::predict::{failed, note_unknown};
@@ -20,7 +21,6 @@ use autobatch_models::lessons::{Chunk, Chunks, Predicted, Predictor, Unknown};
 use folder::{Folder, Record, Totals, hash_of};
 use inputs::{Source, sources};
 use serde_json::json;
-use std::fmt::Write as _;
 use std::io::Write;
 
 /// Predicts all shards that do not exist yet.
@@ -29,6 +29,7 @@ pub fn map(args: &MapArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         let specification = specification(&args.trained)?;
         let predictor = Predictor::new(&specification).map_err(|error| malformed(&args.trained, error))?;
         check_model(&args.trained, predictor.entry)?;
+        args.form.check()?;
         check_output(args)?;
         let sources = sources(&args.data)?;
         if ranks.size() > 1 && sources.iter().any(|source| source.bytes.is_none()) {
@@ -90,7 +91,7 @@ impl Run<'_> {
         let mut chunks = Chunks::new(source.open()?, self.predictor.units, self.args.shard as usize);
         let before = self.shards.len();
         while let Some(chunk) = chunks.next_chunk().map_err(|error| source.unreadable(&error))? {
-            let shard = source.shard(self.shards.len() - before);
+            let shard = source.shard(self.shards.len() - before, self.args.form.extension());
             if self.folder.claims(&shard)? {
                 self.shard(source, &shard, &chunk)?;
             }
@@ -112,11 +113,7 @@ impl Run<'_> {
         let predicted = self.predictor.predict_chunk(&mut self.session, chunk, file);
         let Predicted { answers, unknown } = predicted.map_err(|error| failed(&error, file))?;
         self.unknown.add(unknown);
-        let mut text = String::new();
-        for answer in &answers {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{}", answer.json);
-        }
+        let bytes = self.args.form.bytes_of(&answers)?;
         let record = Record {
             shard: shard.to_owned(),
             input: source.path.clone(),
@@ -126,7 +123,7 @@ impl Run<'_> {
             written: String::new(),
             run: String::new(),
         };
-        self.folder.write(record, text.as_bytes())
+        self.folder.write(record, &bytes)
     }
 }
 
