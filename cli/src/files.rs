@@ -5,7 +5,9 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
+use crate::limits::machine_memory;
 use crate::output_paths::check_distinct;
+use autobatch_inspector::text::byte_size;
 pub use autobatch_inspector::{Loaded, plan_json};
 use autobatch_ir::LoadError;
 use autobatch_ir::codec::{Kind, check_header, is_binary};
@@ -17,8 +19,11 @@ use std::path::{Path, PathBuf};
 
 /// The extensions of graphs that passes rewrote before planning: `x.passes.graph` is the graph of `x.plan`.
 const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
-/// The most bytes of a graph or plan: reading takes a small multiple of them.
+/// The most bytes of a graph or plan on any machine.
 const MAX_DOCUMENT: u64 = 4 << 30;
+/// The part of the memory of the machine that a graph or plan may have: reading takes up to 16 times its bytes, so half of the
+/// memory.
+const DOCUMENT_PART: u64 = 32;
 
 /// The form of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +123,17 @@ fn read_if(
         _ => Opened::open(Path::new(path)),
     };
     let file = file.map_err(unreadable)?;
+    let most = MAX_DOCUMENT.min(machine_memory() / DOCUMENT_PART);
     match is_promising(&file) {
-        Ok(true) => file.read(MAX_DOCUMENT).map_err(unreadable),
+        Ok(true) if file.length().is_some_and(|length| length > most) => {
+            let length = byte_size(file.length().unwrap_or(0));
+            let message = format!("{}: the file has {length}", display_name(path));
+            Err(Failure::input(message).help(format!(
+                "this machine reads graphs and plans of up to {}, because reading takes a multiple of that; name the right file",
+                byte_size(most)
+            )))
+        }
+        Ok(true) => file.read(most).map_err(unreadable),
         Ok(false) => Ok(file.into_head()),
         Err(error) => Err(Failure::input(format!("{}: {error}", display_name(path)))),
     }

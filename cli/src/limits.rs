@@ -125,7 +125,7 @@ fn rounded_up(bytes: u64) -> String {
 }
 
 /// The memory that this process may use: that of the machine, or of its control group if that is less.
-fn machine_memory() -> u64 {
+pub(crate) fn machine_memory() -> u64 {
     let of_group = read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
     let of_machine = read_to_string("/proc/meminfo").ok().and_then(|text| total_memory(&text));
     [of_group, of_machine].into_iter().flatten().min().unwrap_or(ASSUMED_MEMORY)

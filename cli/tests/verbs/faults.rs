@@ -6,7 +6,7 @@ use crate::{NAMES, scratch};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_autobatch");
 /// The content of a file before a verb fails to replace it.
@@ -36,7 +36,10 @@ fn names(folder: &str) -> Vec<String> {
     names
 }
 
-/// Verbs that write a file of some kilobytes to `$1`.
+/// The files of [`writers`] that hold measured times.
+const MEASURED: [&str; 4] = ["t.json", "s.json", "costs.json", "b.svg"];
+
+/// Verbs that write a file to `$1`.
 fn writers() -> Vec<(&'static str, String)> {
     let graph = format!("{}/{NAMES}", env!("CARGO_MANIFEST_DIR"));
     vec![
@@ -48,6 +51,17 @@ fn writers() -> Vec<(&'static str, String)> {
         ("r.abg", format!("\"$0\" reduce {graph} -o \"$1\" -- false")),
         ("f.json", format!("\"$0\" fsm-train {graph} --episodes 3 -o \"$1\"")),
         ("w.safetensors", "\"$0\" train names --epochs 1 --hidden 8 --save \"$1\"".to_owned()),
+        ("c.svg", "\"$0\" train names --epochs 1 --hidden 8 --curve \"$1\"".to_owned()),
+        ("c.csv", "\"$0\" train names --epochs 1 --hidden 8 --curve \"$1\"".to_owned()),
+        ("s.json", "\"$0\" train names --epochs 1 --hidden 8 --trace \"$1\"".to_owned()),
+        ("o.npy", format!("\"$0\" execute {graph} -o \"$1\"")),
+        ("o.json", format!("\"$0\" execute {graph} -o \"$1\"")),
+        ("page.html", format!("\"$0\" inspect {graph} -o \"$1\"")),
+        ("costs.json", "\"$0\" calibrate --turn 0 -o \"$1\"".to_owned()),
+        (
+            "b.svg",
+            "\"$0\" sweep treelstm --batch 1,2 --hidden 4 --count 2 --rounds 1 --turn 0 -o \"$1\"".to_owned(),
+        ),
     ]
 }
 
@@ -88,14 +102,45 @@ fn a_full_disk_is_an_error_and_keeps_the_old_file() {
         assert!(std::env::var_os("AUTOBATCH_REQUIRE_FAULTS").is_none(), "no disk in memory can be mounted");
         return;
     }
-    let verb = "\"$0\" emit treelstm --instances 400 -o \"$1/g.abg\"";
-    let script = format!(
-        "printf 'the old content' > \"$1/g.abg\"; {verb}; echo \"code $?\"; cat \"$1/g.abg\"; ls -A \"$1\""
-    );
-    let output = try_it(&script).expect("it was just tried");
-    let (printed, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("free space on the disk, or name another one"), "{told}");
-    assert_eq!(printed, "code 4\nthe old contentg.abg\n", "{told}");
+    // No byte is free behind the old file.
+    let fill = "dd if=/dev/zero of=\"$disk/filler\" 2>/dev/null";
+    for (name, verb) in writers() {
+        let script = format!(
+            "disk=$1; set -- \"$1/{name}\"; printf 'the old content' > \"$1\"; {fill}; {verb} >/dev/null; echo \"code $?\"; \
+             cat \"$1\"; echo; ls -A \"$disk\""
+        );
+        let output = try_it(&script).expect("it was just tried");
+        let (printed, told) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(told.contains("free space on the disk, or name another one"), "{name}: {told}");
+        let mut left = ["filler", name];
+        left.sort_unstable();
+        let expected = format!("code 4\nthe old content\n{}\n", left.join("\n"));
+        assert_eq!(printed, expected, "{name}: {told}");
+    }
+}
+
+#[test]
+fn a_map_without_space_names_the_remedy_and_the_next_one_completes_it() {
+    let folder = folder("faults_map");
+    let train = "\"$0\" train names --epochs 1 --hidden 8 --save \"$1/w.safetensors\"";
+    let inputs = "for n in 1 2 3 4 5 6 7 8 9; do echo \"Name$n\"; done > \"$1/n.txt\"";
+    let map = "\"$0\" map names --weights \"$1/w.safetensors\" --data \"$1/n.txt\" --shard 4 -o";
+    assert!(shell(&format!("{train} && {inputs}"), &folder).status.success());
+    let failed = shell(&format!("ulimit -f 1; {map} \"$1/out\""), &folder);
+    let told = String::from_utf8_lossy(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(4), "{told}");
+    assert!(told.contains("raise the limit on the size of files"), "{told}");
+    for out in ["out", "whole"] {
+        let output = shell(&format!("{map} \"$1/{out}\""), &folder);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let (found, whole) = (format!("{folder}/out"), format!("{folder}/whole"));
+    assert_eq!(names(&found), names(&whole));
+    for name in names(&whole) {
+        let read = |folder: &str| std::fs::read(format!("{folder}/{name}")).expect("a file of the run");
+        assert!(read(&found) == read(&whole), "{name}");
+    }
 }
 
 #[test]
@@ -127,37 +172,36 @@ fn a_read_only_folder_and_a_read_only_file_are_errors() {
 }
 
 #[test]
-fn a_killed_training_leaves_a_whole_checkpoint() {
+fn a_training_that_is_killed_again_and_again_ends_with_the_bits_of_an_undisturbed_one() {
     let folder = folder("faults_killed");
-    let path = format!("{folder}/w.safetensors");
-    let train = |more: &[&str]| {
+    let paths = ["whole", "killed"].map(|name| format!("{folder}/{name}.safetensors"));
+    let train = |path: &str, resumes: bool| {
         let mut command = Command::new(PROGRAM);
-        command.args(["train", "names", "--hidden", "8", "--save", &path]).args(more);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["train", "names", "--hidden", "8", "--count", "64", "--epochs", "12", "--save", path]);
+        if resumes {
+            command.args(["--resume", path]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().expect("the program was built")
     };
-    let mut first = train(&["--epochs", "1"]);
-    assert!(first.wait().expect("it ends").success());
-    let (begin, mut delay) = (Instant::now(), 13);
-    while begin.elapsed() < Duration::from_secs(10) {
-        let mut child = train(&["--epochs", "100000"]);
+    let [whole, killed] = &paths;
+    let ended = train(whole, false).wait_with_output().expect("it ends");
+    assert!(ended.status.success());
+    let mut delay = 13;
+    for _ in 0..20 {
+        let mut child = train(killed, Path::new(killed).exists());
         // Different moments in the program: reading, training, writing.
-        delay = (delay * 37 + 11) % 997;
+        delay = (delay * 37 + 11) % 97;
         sleep(Duration::from_millis(delay));
         child.kill().expect("the child is ours");
         child.wait().expect("it was killed");
-        for name in names(&folder).iter().filter(|name| name.ends_with(".safetensors")) {
-            let graph = format!("{folder}/{name}");
-            let output = shell("\"$0\" train names --hidden 8 --epochs 0 --resume \"$1\"", &graph);
-            let printed = String::from_utf8_lossy(&output.stderr);
-            assert!(!printed.contains("damaged"), "after {delay} ms, {name}: {printed}");
-        }
     }
-    // The next write removes what killed writers left.
-    let mut last = train(&["--epochs", "1"]);
-    assert!(last.wait().expect("it ends").success());
+    let last = train(killed, Path::new(killed).exists()).wait_with_output().expect("it ends");
+    assert!(last.status.success(), "{}", String::from_utf8_lossy(&last.stderr));
+    let [whole, killed] = paths.map(|path| std::fs::read(path).expect("a checkpoint"));
+    assert!(whole == killed, "the bits differ");
     let left: Vec<String> = names(&folder).into_iter().filter(|name| name.ends_with(".partial")).collect();
-    assert!(left.is_empty(), "{left:?}");
+    assert!(left.is_empty(), "a write removes what killed writers left: {left:?}");
 }
 
 /// A library that moves the wall clock by weeks, forth and back, at each look. Loaded before the others, it replaces the clock of
@@ -222,8 +266,7 @@ fn a_jump_of_the_clock_changes_no_file() {
         assert!(std::env::var_os("AUTOBATCH_REQUIRE_FAULTS").is_none(), "the clock cannot be replaced");
         return;
     };
-    // A trace holds measured times.
-    for (name, script) in writers().into_iter().filter(|(name, _)| *name != "t.json") {
+    for (name, script) in writers().into_iter().filter(|(name, _)| !MEASURED.contains(name)) {
         let written = |clock: &str| {
             let path = format!("{folder}/{name}");
             let output = shell(&format!("{clock}{script}"), &path);

@@ -80,19 +80,100 @@ fn names_from_files_cannot_control_the_terminal() {
         &["execute", "no\u{1b}[2Jsuch.graph"],
         &["show", &graph, "-o", "no\u{9b}31m/such.graph"],
     ] {
-        let output = autobatch(words);
-        for stream in [&output.stdout, &output.stderr] {
-            let text = String::from_utf8_lossy(stream);
-            let wrong = text.chars().find(|&c| !is_printable(c) && !matches!(c, '\n' | '\t'));
-            assert!(wrong.is_none(), "{words:?} prints {wrong:?}: {text:?}");
-        }
-        assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{words:?}");
+        printed_only_text(words);
     }
     // The printed text reads back.
     let shown = transcript(&["show", &graph]);
     let copy = scratch("hostile.graph");
     std::fs::write(&copy, shown).expect("the scratch folder exists");
     assert_eq!(autobatch(&["diff", &graph, &copy]).status.code(), Some(0));
+}
+
+/// Checks that a command printed no character that controls a terminal, and that it printed something.
+fn printed_only_text(words: &[&str]) -> String {
+    let output = autobatch(words);
+    for stream in [&output.stdout, &output.stderr] {
+        let text = String::from_utf8_lossy(stream);
+        let wrong = text.chars().find(|&c| !is_printable(c) && !matches!(c, '\n' | '\t'));
+        assert!(wrong.is_none(), "{words:?} prints {wrong:?}: {text:?}");
+    }
+    assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{words:?}");
+    [output.stdout, output.stderr].map(|stream| String::from_utf8_lossy(&stream).into_owned()).concat()
+}
+
+/// The name of a class, of a file and of a word that would rename the window and turn the text around.
+const EVIL: &str = "Ev\u{1b}]0;owned\u{7}il\u{202e}";
+
+#[test]
+fn a_corpus_and_its_checkpoint_cannot_control_the_terminal() {
+    let folder = scratch("hostile_corpus");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the scratch folder exists");
+    for (language, letters) in [(EVIL, "abc"), ("Plain", "xyz")] {
+        let names: String = (0..40).map(|number| format!("{letters}{EVIL}{number}\n")).collect();
+        std::fs::write(format!("{folder}/{language}.txt"), names).expect("the folder exists");
+    }
+    let [weights, input, answers, again] =
+        ["hostile_names.safetensors", "hostile_names.txt", "hostile_answers", "hostile_again.safetensors"]
+            .map(scratch);
+    std::fs::write(&input, format!("{EVIL}\nabc\n")).expect("the scratch folder exists");
+    let _ = std::fs::remove_dir_all(&answers);
+    let train = ["train", "names", "--data", &folder, "--hidden", "8"];
+    let shown = printed_only_text(&[&train[..], &["--epochs", "1", "--save", &weights]].concat());
+    assert!(shown.contains("epoch   1"), "{shown}");
+    let trained = ["--weights", &weights];
+    for words in [
+        [&train[..], &["--epochs", "2", "--resume", &weights, "--save", &again]].concat(),
+        [&["eval", "names", "--data", &folder][..], &trained].concat(),
+        [&["predict", "names", &input][..], &trained].concat(),
+        [&["predict", "names", "--json", &input][..], &trained].concat(),
+        [&["map", "names", "--data", &input, "-o", &answers][..], &trained].concat(),
+        [&["map", "names", "--data", EVIL, "-o", &answers][..], &trained].concat(),
+        [&["run", "names", "--data", &folder, "--hidden", "4", "--rounds", "1"][..]].concat(),
+    ] {
+        printed_only_text(&words);
+    }
+    let shown = printed_only_text(&[&["predict", "names", &input][..], &trained].concat());
+    assert!(
+        shown.contains("\\u001b") || shown.contains("\\u{1b}"),
+        "the name of the class is shown escaped: {shown}"
+    );
+}
+
+#[test]
+fn reductions_and_pages_of_hostile_graphs_cannot_control_the_terminal() {
+    let graph = hostile("names.graph");
+    let [small, page] = ["hostile_small.graph", "hostile_page.html"].map(scratch);
+    printed_only_text(&["reduce", &graph, "-o", &small, "--", "false"]);
+    printed_only_text(&["reduce", &graph, "-o", &small, "--message", EVIL, "--", "false"]);
+    printed_only_text(&["inspect", &graph, "-o", &page]);
+    let page = std::fs::read_to_string(page).expect("the page was written");
+    let wrong = page.chars().find(|&c| !is_printable(c) && !matches!(c, '\n' | '\t'));
+    assert!(wrong.is_none(), "the page holds {wrong:?}");
+}
+
+#[test]
+fn documents_beyond_a_share_of_the_memory_are_refused_by_their_length() {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|kib| kib.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    // The limit is a 32nd of it, and 4 GiB.
+    let length = kib.map_or(5 << 30, |kib| (kib << 10) / 16).min(5 << 30);
+    for (name, first) in
+        [("large.json", "{"), ("large.xyz", "{"), ("large.graph", "autobatch graph 2\n"), ("large.plan", "a")]
+    {
+        let path = scratch(name);
+        // A file of letters without a NUL at its start; the rest takes no space on disk.
+        let mut file = File::create(&path).expect("the scratch folder exists");
+        file.write_all(first.repeat(5000).as_bytes())
+            .and_then(|()| file.set_len(length))
+            .expect("a sparse file");
+        drop(file);
+        let printed = transcript(&["show", &path]);
+        std::fs::remove_file(&path).expect("it was just written");
+        assert!(printed.contains("the file has") && printed.contains("[exit 3]"), "{name}: {printed}");
+        assert!(printed.contains("this machine reads graphs and plans of up to"), "{name}: {printed}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //!
 //! Writes: the bytes go to a temporary file in the same folder, are synced to disk, and replace the
 //! target by an atomic rename; then the folder is synced too. A killed process leaves the target
-//! unchanged, and at most a file that ends in `.partial`, which the next write of the target removes. Symbolic links stay: the file that they
+//! unchanged, and at most a file that ends in `.partial`, which the next write into its folder removes. Symbolic links stay: the file that they
 //! lead to is replaced, and keeps its permissions and, where the system permits, its owner. A
 //! read-only file is not replaced. Devices, pipes and the target of `/dev/stdout` are never replaced.
 
@@ -159,7 +159,7 @@ fn create_temporary(file: &Path) -> Result<(PathBuf, File)> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     // Leave space for the suffix within the system's limit on names.
     let name: String = name.chars().take(50).collect();
-    remove_abandoned(file, &format!(".{name}."));
+    remove_abandoned(folder_of(file));
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = file.with_file_name(format!(".{name}.{}-{number}{PARTIAL}", std::process::id()));
@@ -174,15 +174,21 @@ fn create_temporary(file: &Path) -> Result<(PathBuf, File)> {
     }
 }
 
-/// Removes the temporary files that killed writers of `file` left. Writers hold a lock, which ends with their process. Files
+/// Whether a file has the name of a temporary one: `.NAME.PROCESS-NUMBER.partial`.
+fn is_temporary(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL));
+    let writer = inner.and_then(|inner| inner.rsplit_once('.')).and_then(|(_, writer)| writer.split_once('-'));
+    writer.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+/// Removes the temporary files that killed writers left in a folder. Writers hold a lock, which ends with their process. Files
 /// that cannot be listed, locked or removed stay, because they do no harm.
-fn remove_abandoned(file: &Path, prefix: &str) {
-    let Ok(entries) = std::fs::read_dir(folder_of(file)) else { return };
+fn remove_abandoned(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_temporary =
-            name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(PARTIAL));
-        if is_temporary && File::open(entry.path()).is_ok_and(|found| found.try_lock().is_ok()) {
+        if name.to_str().is_some_and(is_temporary) && File::open(entry.path()).is_ok_and(|found| found.try_lock().is_ok()) {
             let _ = std::fs::remove_file(entry.path());
         }
     }

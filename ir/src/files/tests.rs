@@ -59,18 +59,19 @@ fn permissions_are_preserved_and_long_names_are_supported() {
 fn temporary_files_of_killed_writers_are_removed_by_the_next_write() {
     let folder = folder("abandoned");
     let file = folder.join("file");
-    let [abandoned, written, other] =
-        [".file.77-0.partial", ".file.77-1.partial", ".other.77-0.partial"].map(|name| folder.join(name));
-    for path in [&abandoned, &written, &other] {
+    let [abandoned, written, of_another, foreign, named] =
+        [".file.77-0.partial", ".file.77-1.partial", ".other.77-0.partial", ".file.x-0.partial", "a.7-1.partial"]
+            .map(|name| folder.join(name));
+    for path in [&abandoned, &written, &of_another, &foreign, &named] {
         std::fs::write(path, b"a part").unwrap();
     }
     let lock = File::open(&written).unwrap();
     lock.lock().unwrap();
     replace(&file, b"whole").unwrap();
-    assert!(!abandoned.exists() && written.exists() && other.exists());
+    assert!(!abandoned.exists() && written.exists() && !of_another.exists());
     drop(lock);
     replace(&file, b"again").unwrap();
-    assert!(!written.exists() && other.exists());
+    assert!(!written.exists() && foreign.exists() && named.exists(), "other names are not those of writers");
     assert_eq!(std::fs::read(&file).unwrap(), b"again");
     std::fs::remove_dir_all(&folder).unwrap();
 }
