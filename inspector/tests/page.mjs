@@ -10,7 +10,7 @@
 //     cp inspector/wasm/target/wasm32-unknown-unknown/release/autobatch_inspector_wasm.wasm inspector/page/inspector.wasm
 //
 // Needs `cargo build -p autobatch-cli`. The browser part needs playwright-core (npm) and a Chromium, whose path
-// AUTOBATCH_CHROMIUM names; without them it says that it was skipped.
+// AUTOBATCH_CHROMIUM names; without them it says that it was skipped, or fails if AUTOBATCH_REQUIRE_BROWSER is 1.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -139,13 +139,17 @@ async function errorsAreEqual() {
 
 async function browse() {
   const chromium = process.env.AUTOBATCH_CHROMIUM || "/usr/bin/chromium-headless-shell";
+  const skip = (reason) => {
+    assert(process.env.AUTOBATCH_REQUIRE_BROWSER !== "1", reason);
+    console.log(`skipped: ${reason}, so no browser opened the page`);
+  };
   let playwright;
   try {
     playwright = createRequire(join(process.cwd(), "x.js"))("playwright-core");
   } catch {
-    return console.log("skipped: playwright-core is not installed, so no browser opened the page");
+    return skip("playwright-core is not installed");
   }
-  if (!existsSync(chromium)) return console.log("skipped: there is no Chromium, so no browser opened the page");
+  if (!existsSync(chromium)) return skip("there is no Chromium");
   const browser = await playwright.chromium.launch({ executablePath: chromium, args: ["--no-sandbox"] });
   const page = await browser.newPage({ viewport: { width: 1400, height: 850 } });
   const broken = [];

@@ -16,8 +16,8 @@ pub use language::{Retired, retired_openings, retired_words};
 pub(crate) use manifests::cargo_json;
 pub use manifests::{Manifest, forbidden_arrows, manifests, undescribed_dependencies};
 pub use text::{
-    forbidden_attributes, long_files, machine_paths, missing_paths, stray_prints, tuple_parameters,
-    unlisted_unsafe, unreadable_errors, without_module_doc,
+    forbidden_attributes, long_files, machine_paths, missing_paths, stray_prints, timed_tests,
+    tuple_parameters, unlisted_unsafe, unreadable_errors, without_module_doc,
 };
 
 use std::path::{Path, PathBuf};

@@ -75,6 +75,16 @@ const OPENINGS: &[&str] =
 /// Files that may exceed the length limit, each with its reason. There are none.
 const LONG: &[(&str, &str)] = &[];
 
+/// Tests that wait or read a clock, each with its reason.
+const TIMED: &[(&str, &str)] = &[
+    ("cli/tests/mpirun/main.rs", "processes that never end must not hang the tests"),
+    ("cli/tests/mpirun/failures.rs", "processes are killed and stopped at many moments"),
+    ("cli/tests/verbs/faults.rs", "processes are killed at many moments"),
+    ("tests/suites/training/killed.rs", "a process is killed at many moments"),
+    ("tests/support/src/hostile/budget.rs", "the time of a thread counts no waiting"),
+    ("runtime-cpu/src/executor/tests/clock.rs", "a clock is the subject"),
+];
+
 /// Emitting files of the `ir` crate.
 const EMITTING: &[&str] = &[
     "ir/src/graph/emit.rs",
@@ -295,6 +305,23 @@ fn the_rule_for_unsafe_code_finds_missing_and_stale_entries() {
     finds(tidy::unlisted_unsafe(&both, &page), "ir/src/b.rs:1");
     let lint = ["#![forbid(un", "safe_code)]\n// un", "safe once\n"].concat();
     finds(tidy::unlisted_unsafe(&sample("ir/src/a.rs", &lint), &page), "runtime-cpu/UNSAFE.md:5");
+}
+
+#[test]
+fn no_test_sleeps_or_reads_a_clock() {
+    clean(tidy::timed_tests(&tidy::sources(), TIMED));
+}
+
+#[test]
+fn the_rule_for_clocks_finds_waiting_tests_and_stale_exceptions() {
+    let text = ["fn f() { std::thread::sl", "eep(DAY); }\n"].concat();
+    finds(tidy::timed_tests(&sample("nn/tests/a.rs", &text), &[]), "nn/tests/a.rs:1");
+    clean(tidy::timed_tests(&sample("nn/tests/a.rs", &text), &[("nn/tests/a.rs", "it must")]));
+    clean(tidy::timed_tests(&sample("nn/src/a.rs", &text), &[]));
+    let within = format!("fn g() {{}}\n#[cfg(test)]\nmod tests {{\n{text}}}\n");
+    finds(tidy::timed_tests(&sample("nn/src/a.rs", &within), &[]), "nn/src/a.rs:4");
+    let stale = [("nn/tests/a.rs", "it must")];
+    finds(tidy::timed_tests(&sample("nn/tests/a.rs", "fn f() {}\n"), &stale), "nn/tests/a.rs:1");
 }
 
 #[test]

@@ -77,7 +77,12 @@ fn the_comparison_finds_a_changed_output() {
 /// The arguments of a command of the command line, if the line calls it directly or through cargo.
 fn own_arguments(line: &str) -> Option<Vec<&str>> {
     let words: Vec<&str> = line.split_whitespace().skip_while(|word| word.contains('=')).collect();
-    match words.as_slice() {
+    let own = match words.first() {
+        // The words behind the program that a launcher of processes starts.
+        Some(&("mpirun" | "srun")) => words.iter().position(|word| *word == "autobatch").unwrap_or(0),
+        _ => 0,
+    };
+    match &words[own..] {
         ["autobatch", rest @ ..] => Some(rest.to_vec()),
         ["cargo", "run", rest @ ..] if rest.windows(2).any(|pair| pair == ["-p", "autobatch-cli"]) => {
             let own = rest.iter().position(|word| *word == "--")?;

@@ -5,11 +5,20 @@ use autobatch_ir::printable::is_printable;
 use std::fs::File;
 use std::io::{Seek, SeekFrom, Write};
 use std::process::{Command, Output, Stdio};
-use std::time::Instant;
 
 fn autobatch(words: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_autobatch");
     Command::new(program).args(words).stdin(Stdio::null()).output().expect("the program was built")
+}
+
+/// The output of a command that has a gigabyte of memory, and its exit code.
+fn within_a_gigabyte(words: &[&str]) -> String {
+    let script = "ulimit -v 1048576 2>/dev/null; exec \"$0\" \"$@\" 2>&1";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_autobatch")]).args(words).stdin(Stdio::null());
+    let output = command.output().expect("every system has a shell");
+    let code = output.status.code().map_or_else(|| "[signal]".to_owned(), |code| format!("[exit {code}]"));
+    format!("{}{code}\n", String::from_utf8_lossy(&output.stdout))
 }
 
 /// A hostile file of the repository.
@@ -19,7 +28,6 @@ fn hostile(name: &str) -> String {
 
 #[test]
 fn a_limit_covers_temporaries_and_parameters_before_they_are_allocated() {
-    let begin = Instant::now();
     for (file, limit, part) in [
         ("tile.graph", &["--memory-limit", "1000000"][..], "temporaries 1.5 GiB"),
         ("tile.graph", &["--memory-limit", "1GiB", "--threads", "2"], "the limit is 1.0 GiB"),
@@ -28,7 +36,7 @@ fn a_limit_covers_temporaries_and_parameters_before_they_are_allocated() {
         ("orthogonal.graph", &[], "takes 4.3e11 operations, and the limit is 2.5e11"),
     ] {
         let path = hostile(file);
-        let printed = transcript(&[&["execute", &path], limit].concat());
+        let printed = within_a_gigabyte(&[&["execute", &path], limit].concat());
         assert!(printed.contains(part), "{file}: {printed}");
         let remedy = "  = help: if the file is to be trusted, raise the limit: --";
         assert!(printed.contains(remedy), "{file}: {printed}");
@@ -36,7 +44,6 @@ fn a_limit_covers_temporaries_and_parameters_before_they_are_allocated() {
         let code = if limit.is_empty() { "[exit 3]" } else { "[exit 2]" };
         assert!(printed.contains(code), "{file}: {printed}");
     }
-    assert!(begin.elapsed().as_secs() < 30, "nothing large was allocated or drawn: {:?}", begin.elapsed());
 }
 
 #[test]
@@ -169,7 +176,7 @@ fn documents_beyond_a_share_of_the_memory_are_refused_by_their_length() {
             .and_then(|()| file.set_len(length))
             .expect("a sparse file");
         drop(file);
-        let printed = transcript(&["show", &path]);
+        let printed = within_a_gigabyte(&["show", &path]);
         std::fs::remove_file(&path).expect("it was just written");
         assert!(printed.contains("the file has") && printed.contains("[exit 3]"), "{name}: {printed}");
         assert!(printed.contains("this machine reads graphs and plans of up to"), "{name}: {printed}");
@@ -178,7 +185,6 @@ fn documents_beyond_a_share_of_the_memory_are_refused_by_their_length() {
 
 #[test]
 fn large_files_of_another_kind_are_rejected_by_their_first_bytes() {
-    let begin = Instant::now();
     for (name, first, expected) in [
         ("zeros.abg", &b""[..], "this is not a binary file of autobatch"),
         ("zeros.abp", b"", "this is not a binary file of autobatch"),
@@ -194,17 +200,16 @@ fn large_files_of_another_kind_are_rejected_by_their_first_bytes() {
         // A sparse file: it takes no space on disk.
         file.seek(SeekFrom::Start(3 << 30)).and_then(|_| file.write_all(b"end")).expect("a sparse file");
         drop(file);
-        let printed = transcript(&["show", &path]);
+        let printed = within_a_gigabyte(&["show", &path]);
         std::fs::remove_file(&path).expect("it was just written");
         assert!(printed.contains(expected) && printed.contains("[exit 3]"), "{name}: {printed}");
         assert!(printed.len() < 5000, "{name}: {} bytes", printed.len());
     }
     let path = scratch("zeros.safetensors");
     File::create(&path).and_then(|file| file.set_len(3 << 30)).expect("a sparse file");
-    let printed = transcript(&["execute", NAMES, "--weights", &path]);
+    let printed = within_a_gigabyte(&["execute", NAMES, "--weights", &path]);
     std::fs::remove_file(&path).expect("it was just written");
     assert!(printed.contains("its first bytes are not the length of a header"), "{printed}");
-    assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -17,6 +17,7 @@ mod json;
 mod learn;
 mod look;
 mod map;
+mod matrix;
 mod measure;
 mod passes;
 mod pictures;

@@ -178,7 +178,8 @@ fn create_temporary(file: &Path) -> Result<(PathBuf, File)> {
 fn is_temporary(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let inner = name.strip_prefix('.').and_then(|name| name.strip_suffix(PARTIAL));
-    let writer = inner.and_then(|inner| inner.rsplit_once('.')).and_then(|(_, writer)| writer.split_once('-'));
+    let writer =
+        inner.and_then(|inner| inner.rsplit_once('.')).and_then(|(_, writer)| writer.split_once('-'));
     writer.is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
@@ -188,7 +189,9 @@ fn remove_abandoned(folder: &Path) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if name.to_str().is_some_and(is_temporary) && File::open(entry.path()).is_ok_and(|found| found.try_lock().is_ok()) {
+        if name.to_str().is_some_and(is_temporary)
+            && File::open(entry.path()).is_ok_and(|found| found.try_lock().is_ok())
+        {
             let _ = std::fs::remove_file(entry.path());
         }
     }

@@ -59,9 +59,14 @@ fn permissions_are_preserved_and_long_names_are_supported() {
 fn temporary_files_of_killed_writers_are_removed_by_the_next_write() {
     let folder = folder("abandoned");
     let file = folder.join("file");
-    let [abandoned, written, of_another, foreign, named] =
-        [".file.77-0.partial", ".file.77-1.partial", ".other.77-0.partial", ".file.x-0.partial", "a.7-1.partial"]
-            .map(|name| folder.join(name));
+    let [abandoned, written, of_another, foreign, named] = [
+        ".file.77-0.partial",
+        ".file.77-1.partial",
+        ".other.77-0.partial",
+        ".file.x-0.partial",
+        "a.7-1.partial",
+    ]
+    .map(|name| folder.join(name));
     for path in [&abandoned, &written, &of_another, &foreign, &named] {
         std::fs::write(path, b"a part").unwrap();
     }

@@ -152,6 +152,37 @@ pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> 
     complaints
 }
 
+/// Returns a complaint for each line of a test that sleeps or reads a clock, and for each file in `allowed` that has none. A test
+/// that waits fails on a slow machine, and passes on a fast one that is wrong.
+#[must_use]
+pub fn timed_tests(sources: &[Source], allowed: &[(&str, &str)]) -> Vec<String> {
+    let is_timed = |line: &&(usize, &str)| {
+        ["sleep", "elapsed", "duration_since"].iter().any(|word| has_word(code(line.1), word))
+    };
+    let mut complaints = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let is_test = source.path.split('/').any(|part| part == "tests" || part == "tests.rs")
+            && !source.path.starts_with("tests/src/");
+        let lines: Vec<(usize, &str)> = source.lines().collect();
+        let start = match is_test {
+            true => 0,
+            false => lines.iter().position(|(_, line)| line.trim() == "#[cfg(test)]").unwrap_or(lines.len()),
+        };
+        let found = lines[start..].iter().find(is_timed);
+        let is_allowed = allowed.iter().any(|(path, _)| source.path == *path);
+        if let Some((number, _)) = found.filter(|_| !is_allowed) {
+            complaints.push(complain(
+                source,
+                *number,
+                "a test that sleeps or reads a clock; count work instead",
+            ));
+        } else if is_allowed && found.is_none() {
+            complaints.push(complain(source, 1, "this file needs no exception to the rule for clocks"));
+        }
+    }
+    complaints
+}
+
 /// Returns a complaint for each Rust file with unsafe code that `page` does not list, and for each listed file
 /// without unsafe code. The page lists a file by its path in backticks, in a row of a table.
 #[must_use]

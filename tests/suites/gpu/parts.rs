@@ -4,9 +4,9 @@ use crate::common::executor;
 use autobatch::ir::plan::Footprint;
 use autobatch::prelude::*;
 use autobatch_runtime_wgpu::{GpuError, Options};
+use autobatch_tests::work_of_an_item;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 /// Rows of the table.
 const WORDS: u32 = 9;
@@ -28,8 +28,7 @@ impl Model {
 
     /// A chain whose length grows with the number of the item. Item 999 looks up a word that the table lacks.
     fn emit<'g>(&self, g: &'g Graph, number: u32) -> Value<'g> {
-        // This takes as long as an item of a real model, so that preparing the next part on a thread pays.
-        thread::sleep(Duration::from_micros(30));
+        work_of_an_item();
         (0..1 + number / 8).fold(g.zeros([8]), |h, at| {
             let word = if number == 999 { WORDS } else { (number + at) % WORDS };
             let [h] = g.call(self.cell, [self.words.lookup(g, word), h]);

@@ -6,6 +6,7 @@ use autobatch::prelude::*;
 use autobatch::train::TrainError;
 use autobatch_nn::optim::Optimizer;
 use autobatch_runtime_wgpu::{GpuError, Options};
+use autobatch_tests::work_of_an_item;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -219,8 +220,8 @@ fn a_pass_makes_the_steps_of_its_minibatches() {
     let (_, whole, losses) = uninterrupted(6);
     let (model, mut passing) = trainer(adam(), "gpu");
     let pass = passing.pass((0..6).map(minibatch), |g, item| {
-        // Long enough that the next minibatch is prepared at the same time.
-        std::thread::sleep(std::time::Duration::from_micros(50));
+        // The next minibatch is prepared at the same time.
+        work_of_an_item();
         model.loss(g, &item)
     });
     let steps: Vec<u32> = pass.map(|step| step.expect("steps").loss.to_bits()).collect();
@@ -260,8 +261,8 @@ fn a_step_in_parts_equals_the_step_of_the_minibatch() {
             whole.step(&batch, |g, item| model.loss(g, item)).expect("steps");
             parts.step(Minibatch::new(&batch).in_parts(2), |g, item| model.loss(g, item)).expect("steps");
             let step = slow.step(Minibatch::new(&batch).in_parts(2), |g, item| {
-                // Long enough that the next part is prepared at the same time.
-                std::thread::sleep(std::time::Duration::from_micros(100));
+                // The next part is prepared at the same time.
+                work_of_an_item();
                 model.loss(g, item)
             });
             step.expect("steps");

@@ -2,14 +2,14 @@
 
 use crate::model::{Model, Tree, bits, data, trainer};
 use autobatch::prelude::*;
+use autobatch_tests::work_of_an_item;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::time::Duration;
 
 /// Takes as long as an item of a real model, so that emitting the next part on another thread is worthwhile.
 fn slowly<T>(value: T) -> T {
-    std::thread::sleep(Duration::from_micros(20));
+    work_of_an_item();
     value
 }
 

@@ -2,6 +2,7 @@
 
 use crate::model::{CLASSES, Model, Tree, bits, data, train, trainer};
 use autobatch::prelude::*;
+use autobatch_tests::work_of_an_item;
 use std::collections::HashSet;
 use std::sync::Mutex;
 
@@ -118,8 +119,7 @@ fn a_pass_prepares_its_minibatches_ahead_with_the_bits_of_single_steps() {
         let own = std::thread::current().id();
         let steps = trainer.pass(batches.iter().map(|batch| batch.iter().copied()), |g, item| {
             emitting.lock().unwrap().insert(std::thread::current().id());
-            // The sleep takes as long as an item of a real model.
-            std::thread::sleep(std::time::Duration::from_micros(20));
+            work_of_an_item();
             model.loss(g, item)
         });
         let found: Vec<_> = steps.map(loss).collect();
@@ -143,7 +143,7 @@ fn a_pass_ends_with_its_minibatches_with_and_without_threads() {
             (asked != 4).then(|| items[..80].iter())
         });
         let steps = trainer.pass(batches.take(8), |g, item| {
-            std::thread::sleep(std::time::Duration::from_micros(20));
+            work_of_an_item();
             model.loss(g, item)
         });
         assert_eq!(steps.count(), 3, "{threads} threads");

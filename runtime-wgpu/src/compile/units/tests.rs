@@ -2,7 +2,6 @@
 
 use super::*;
 use autobatch_ir::plan::Plan;
-use std::time::{Duration, Instant};
 
 /// The units of the first kernel of a text.
 fn of(kernel: &str) -> Vec<Unit> {
@@ -83,11 +82,11 @@ fn columns_that_only_other_readers_read_prevent_fusion() {
 
 #[test]
 fn the_search_for_epilogues_is_linear_in_the_number_of_products() {
-    let many = 20_000;
+    // A search that is not linear takes hours.
+    let many = 100_000;
     let temps = (1..=2 * many).map(|reg| format!("%{reg}: f32[2]"));
     let products = (1..=many).map(|reg| format!("prod %{reg} = 0 + %0 . @0[0..2]\n"));
     let lines = (1..=many).map(|reg| format!("map 2 {{\n t0 = tanh %{reg} -> %{}\n }}\n", many + reg));
-    let start = Instant::now();
     let units = of(&format!(
         "kernel k0 @cell (%0: f32[2]) [@0: f32[2,2]] {{
         temp {}
@@ -99,5 +98,4 @@ fn the_search_for_epilogues_is_linear_in_the_number_of_products() {
         2 * many
     ));
     assert!(units.len() == many && units.iter().all(|unit| !columns(unit).is_empty()));
-    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
