@@ -10,10 +10,11 @@ use crate::weights::{imported, replaced, weights_dict};
 use autobatch::ir::{Module, Weights};
 use autobatch::{SuspendedGrowth, Trainer};
 use parking_lot::{Mutex, MutexGuard};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyMapping};
 use std::collections::HashMap;
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -189,7 +190,16 @@ impl PyTrainer {
     /// Continues from a checkpoint of the same model and optimiser. All processes of a group call it.
     fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let mut trainer = self.lock()?;
-        released(py, || trainer.load(path)).map_err(|error| raised(error.into()))
+        released(py, || trainer.load(path)).map_err(|error| raised(error.into()))?;
+        match trainer.changes() {
+            [] => Ok(()),
+            changes => {
+                let message =
+                    format!("training continues with other settings than before: {}", changes.join("; "));
+                let message = CString::new(message).unwrap_or_default();
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)
+            }
+        }
     }
 
     fn __repr__(&self) -> PyResult<String> {

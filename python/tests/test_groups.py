@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -164,6 +165,22 @@ def test_checkpoints_are_written_by_the_first_rank_and_read_by_all(tmp_path):
         return all((resumed.weights[name] == values).all() for name, values in weights.items())
 
     assert on_ranks(2, work) == [True, True]
+
+
+def test_a_checkpoint_of_other_settings_is_read_with_a_warning(tmp_path):
+    path = tmp_path / "words.safetensors"
+    module, _ = model()
+    ab.Trainer(module, ab.optim.Adam(0.05), shards=4).save(path)
+    same = ab.Trainer(model()[0], ab.optim.Adam(0.05), shards=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        same.load(path)
+    for trainer, change in [
+        (ab.Trainer(model()[0], ab.optim.Adam(0.01), shards=4), r"learning_rate: 0.01 .*, before .* learning_rate: 0.05"),
+        (ab.Trainer(model()[0], ab.optim.Adam(0.05), shards=8), "shards 8, before 4"),
+    ]:
+        with pytest.warns(UserWarning, match=f"other settings than before: .*{change}"):
+            trainer.load(path)
 
 
 def test_wrong_groups_and_steps_are_refused():

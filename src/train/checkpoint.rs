@@ -53,6 +53,9 @@ struct Head {
     /// The frozen parameters, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     frozen: Vec<String>,
+    /// The settings of the optimiser, and the number of shards; none in files of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    settings: BTreeMap<String, String>,
     /// See [`Trainer::set_note`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     notes: BTreeMap<String, String>,
@@ -112,6 +115,7 @@ fn write(trainer: &Trainer, path: &Path, weights: &Weights, states: &States) -> 
         seed: trainer.seed,
         progress: trainer.progress(),
         frozen: trainer.frozen(),
+        settings: trainer.settings(),
         notes: trainer.notes().clone(),
         hash: String::new(),
     };
@@ -141,6 +145,7 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
         return Err(CheckpointError::OtherRank { rank, found, own });
     }
     trainer.restore(trained, head.steps, head.seed, head.progress, head.notes);
+    trainer.compare_settings(&head.settings);
     Ok(())
 }
 

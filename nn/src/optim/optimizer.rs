@@ -33,16 +33,29 @@ pub struct Optimizer {
 
 impl fmt::Debug for Optimizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Optimizer")
-            .field("rule", &self.rule)
-            .field("schedule", &self.schedule)
-            .field("rates", &self.rates.iter().map(|(factor, _)| factor).collect::<Vec<_>>())
-            .field("decay", &self.decay)
-            .field("clip_norm", &self.clip_norm)
-            .field("clip_value", &self.clip_value)
-            .field("average", &self.average)
-            .field("sparse_rows", &self.sparse_rows)
-            .finish_non_exhaustive()
+        let mut shown = f.debug_struct("Optimizer");
+        for (name, setting) in self.settings() {
+            shown.field(name, &format_args!("{setting}"));
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl Optimizer {
+    /// Returns everything that shapes updates, each with its name. A choice of parameters is shown by its factor alone.
+    #[must_use]
+    pub fn settings(&self) -> [(&'static str, String); 8] {
+        let rates: Vec<f64> = self.rates.iter().map(|(factor, _)| *factor).collect();
+        [
+            ("rule", format!("{:?}", self.rule)),
+            ("schedule", format!("{:?}", self.schedule)),
+            ("rates", format!("{rates:?}")),
+            ("decay", format!("{:?}", self.decay)),
+            ("clip_norm", format!("{:?}", self.clip_norm)),
+            ("clip_value", format!("{:?}", self.clip_value)),
+            ("average", format!("{:?}", self.average)),
+            ("sparse_rows", format!("{:?}", self.sparse_rows)),
+        ]
     }
 }
 

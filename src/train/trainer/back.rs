@@ -60,6 +60,47 @@ impl Trainer {
         self.notes = notes;
     }
 
+    /// The settings that shape updates: those of the optimiser, and the number of shards.
+    pub(in crate::train) fn settings(&self) -> BTreeMap<String, String> {
+        let shards =
+            self.sharding.as_ref().map_or_else(|| "None".to_owned(), |_| self.shard_count().to_string());
+        let of_optimizer = self.updater.optimizer().settings().into_iter();
+        of_optimizer.chain([("shards", shards)]).map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+
+    /// Notes the settings that differ from those of a checkpoint.
+    pub(in crate::train) fn compare_settings(&mut self, before: &BTreeMap<String, String>) {
+        let changed = self.settings().into_iter().filter_map(|(name, value)| {
+            let before = before.get(&name).filter(|&before| *before != value)?;
+            Some(format!("{name} {value}, before {before}"))
+        });
+        self.changes = changed.collect();
+    }
+
+    /// Returns the settings that differ from those of the checkpoint that [`load`](Self::load) read: of the optimiser, such as
+    /// its learning rate, and the number of [shards](Self::shards). With other settings, training continues with other bits than
+    /// the interrupted run would have.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// # m.param("w", [1], Init::ZEROS);
+    /// # let module = m.build()?;
+    /// # let path = std::env::temp_dir().join(format!("changes-{}.safetensors", std::process::id()));
+    /// Trainer::new(&module, Sgd::new(0.1))?.save(&path)?;
+    /// let mut trainer = Trainer::new(&module, Sgd::new(0.5))?;
+    /// trainer.load(&path)?;
+    /// assert_eq!(trainer.changes(), ["rule Sgd { learning_rate: 0.5 }, before Sgd { learning_rate: 0.1 }"]);
+    /// # std::fs::remove_file(path)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn changes(&self) -> &[String] {
+        &self.changes
+    }
+
     /// Passes a result on. After a device loss with updates, goes back as the session did and reports it.
     pub(super) fn handle_device_loss<T>(&mut self, result: Result<T>) -> Result<T> {
         let lost = self.session.take_lost_updates();

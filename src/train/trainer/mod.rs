@@ -90,6 +90,8 @@ pub struct Trainer {
     sharding: Option<Sharding>,
     /// The signal of this rank.
     signal: u8,
+    /// The settings that differ from those of the loaded checkpoint.
+    changes: Vec<String>,
     skips_non_finite: bool,
     skipped: u64,
     updates_unused: bool,
@@ -157,6 +159,7 @@ impl Trainer {
             pending: None,
             sharding: None,
             signal: 0,
+            changes: Vec::new(),
             skips_non_finite: false,
             skipped: 0,
             updates_unused: false,
@@ -420,7 +423,7 @@ impl Trainer {
 
     /// Continues from a checkpoint of the same model and optimiser with the same frozen parameters. Given
     /// the same minibatches, the next steps have the bits of an uninterrupted run. A refused checkpoint
-    /// changes nothing.
+    /// changes nothing. [`changes`](Self::changes) tells which settings are others than those of the checkpoint.
     ///
     /// # Errors
     /// The file cannot be read, is damaged, or belongs to another model or optimiser, or other parameters

@@ -37,7 +37,7 @@ pub use probe::PROBES;
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{KernelId, Plan, StepId, StoreId, StoreKind};
+use autobatch_ir::plan::{KernelId, Plan, StoreId, StoreKind};
 use autobatch_ir::types::DType;
 use class::Class;
 use reference_derivative::ReferenceDerivatives;
@@ -88,12 +88,7 @@ struct Key {
 /// A class that was compared with the reference.
 struct Derivative {
     sig: SigId,
-    kernel: KernelId,
-    /// The first step that executes it.
-    step: StepId,
     class: Class,
-    /// For each result, whether a reduction takes it.
-    taken: Vec<bool>,
 }
 
 /// The state of the proof of a plan with a reverse.

@@ -152,8 +152,7 @@ impl Lanes<'_> {
             }
         }
         for class in classes {
-            let derivative = &mut reverse.classes[class as usize];
-            derivative.taken[pull.row as usize] = true;
+            let derivative = &reverse.classes[class as usize];
             let Some(reference) = reverse.references.get(derivative.sig) else { return Err(0) };
             let first_wrong = reverse
                 .pulls

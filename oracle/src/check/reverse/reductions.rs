@@ -10,7 +10,7 @@ use crate::check::lanes::Lanes;
 use crate::check::report::Disagreement;
 use autobatch_ir::graph::ParamArg;
 use autobatch_ir::id::{NodeId, ParamId, SigId};
-use autobatch_ir::plan::{Reduction, ReductionPart, ResultRole, StepOperand, StoreId, StoreKind};
+use autobatch_ir::plan::{Reduction, ReductionPart, StepOperand, StoreId, StoreKind};
 use std::collections::BTreeMap;
 
 /// The blocks that reductions take.
@@ -92,7 +92,6 @@ impl Lanes<'_> {
             sums.add(self.plan, sum, last);
         }
         self.complete(&trained, reverse, &blocks);
-        self.all_parts_taken(reverse);
         gradient_of.into_values().collect()
     }
 
@@ -140,10 +139,6 @@ impl Lanes<'_> {
             *last = Some(next.ok_or(Refused::Order(lane, id))?);
             before = Some(source);
             reverse.taken.push((node, source.block));
-            let results = [source.x, source.dy];
-            for result in results.into_iter().filter_map(Taken::made) {
-                reverse.classes[class as usize].taken[result as usize] = true;
-            }
         }
         Ok(())
     }
@@ -208,20 +203,6 @@ impl Lanes<'_> {
             }
         }
         None
-    }
-
-    /// Every result that is declared as a part of the gradient of a parameter must be taken by a reduction.
-    fn all_parts_taken(&mut self, reverse: &Reverse<'_>) {
-        for derivative in &reverse.classes {
-            let kernel = &self.plan.kernels[derivative.kernel.index()];
-            let roles = kernel.roles.iter().flat_map(|roles| &roles.results);
-            let untaken =
-                roles.zip(&derivative.taken).position(|(role, taken)| *role == ResultRole::Part && !taken);
-            if let Some(result) = untaken {
-                let (kernel, step) = (derivative.kernel, derivative.step);
-                self.report.push(Disagreement::Derivative { kernel, step, result });
-            }
-        }
     }
 
     /// The class and the node whose derivative made the row that a lane takes.
@@ -343,16 +324,6 @@ impl Lanes<'_> {
         };
         let choices: Vec<Vec<Block>> = blocks.iter().map(candidates).collect();
         (!coverage::is_assignable(reference, &choices, trained)).then_some(first)
-    }
-}
-
-impl Taken {
-    /// The number of the result that is taken, if a derivative made it.
-    fn made(self) -> Option<u32> {
-        match self {
-            Self::Made(result) => Some(result),
-            _ => None,
-        }
     }
 }
 

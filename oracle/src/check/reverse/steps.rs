@@ -297,9 +297,8 @@ impl Lanes<'_> {
             None => Disagreement::Derivative { kernel: step.kernel, step: id, result },
         })?;
         let number = reverse.classes.len() as u32;
-        let taken = vec![false; roles.results.len()];
         reverse.known.insert(key, number);
-        reverse.classes.push(Derivative { sig, kernel: step.kernel, step: id, class, taken });
+        reverse.classes.push(Derivative { sig, class });
         Ok(number)
     }
 }

@@ -51,7 +51,12 @@ impl Subject for Plans {
         reads_back(&plan);
         counts.add(Tally::Accepted);
         if !is_small_plan(&plan) {
+            // Limits refuse to execute it; the proof must stay within the budget of the case whatever the plan declares.
             counts.add(Tally::Large);
+            if let Some(Sample { graph, training, .. }) = sample_of(&self.samples, &plan) {
+                let proof = check(&plan, graph, Wanted { values: &[], training: *training });
+                counts.add(if proof.is_ok() { Tally::Proven } else { Tally::Unproven });
+            }
             return;
         }
         let outcome = self.execute(&plan, hash_bytes(input), counts);
@@ -62,7 +67,7 @@ impl Subject for Plans {
 impl Plans {
     /// Executes a plan and proves it against the graph of its structure.
     fn execute(&mut self, plan: &Verified<Plan>, draw: u64, counts: &mut Counts) -> Result<(), String> {
-        let sample = self.samples.iter().find(|sample| sample.graph.structure() == plan.structure);
+        let sample = sample_of(&self.samples, plan);
         let noise = match sample {
             Some(sample) if sample.training => Noise::On { seed: 7, step: 3 },
             _ => Noise::Off,
@@ -91,6 +96,11 @@ impl Plans {
         let (Some(sample), Some(weights)) = (sample, weights) else { return Ok(()) };
         proven(plan, sample, &weights, run.as_ref(), counts)
     }
+}
+
+/// The sample whose graph has the structure that a plan names.
+fn sample_of<'a>(samples: &'a [Sample], plan: &Plan) -> Option<&'a Sample> {
+    samples.iter().find(|sample| sample.graph.structure() == plan.structure)
 }
 
 /// Each element of a gradient that arrives at a pause.
