@@ -990,7 +990,7 @@ class Step:
         """The elements of a named output."""
     @property
     def seconds(self) -> dict[str, float]:
-        """The seconds of planning, executing and updating. Emitting is the caller's."""
+        """The seconds of planning, executing and updating, and in a group of waiting. Emitting is the caller's."""
     @property
     def skipped(self) -> bool:
         """Whether the update was skipped, because a loss or a gradient had a NaN or an infinity."""

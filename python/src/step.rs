@@ -69,7 +69,7 @@ impl PyStep {
         self.step.skipped
     }
 
-    /// The seconds of planning, executing and updating. Emitting is the caller's.
+    /// The seconds of planning, executing and updating, and in a group of waiting. Emitting is the caller's.
     #[getter]
     fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let seconds = PyDict::new(py);
@@ -123,13 +123,19 @@ impl PyStep {
         let parts = self.parts();
         let whole = parts.iter().map(|(_, time)| time.as_secs_f64()).sum::<f64>().max(f64::MIN_POSITIVE);
         html.push_str("<div style=\"display:flex;width:480px;margin-top:4px\">");
-        for ((name, time), colour) in parts.iter().zip(["#b8a1d9", "#7fb2e5", "#8fc99b"]) {
+        for (name, time) in &parts {
+            let colour = match *name {
+                "plan" => "#b8a1d9",
+                "execute" => "#7fb2e5",
+                "wait" => "#d0d0d0",
+                _ => "#8fc99b",
+            };
             let share = 100.0 * time.as_secs_f64() / whole;
             let milliseconds = 1e3 * time.as_secs_f64();
             let _ = write!(
                 html,
                 "<div style=\"width:{share:.1}%;background:{colour};color:#000;overflow:hidden;white-space:nowrap;\
-                 padding:2px 0\" title=\"{name}: {milliseconds:.2} ms\">&nbsp;{name} {milliseconds:.2} ms</div>"
+                 text-overflow:ellipsis;padding:2px 0\" title=\"{name}: {milliseconds:.2} ms\">&nbsp;{name} {milliseconds:.2} ms</div>"
             );
         }
         html.push_str("</div></div>");
@@ -165,8 +171,11 @@ impl PyStep {
 }
 
 impl PyStep {
-    fn parts(&self) -> [(&'static str, Duration); 3] {
-        let Step { plan, execute, update, .. } = self.step;
-        [("plan", plan), ("execute", execute), ("update", update)]
+    /// The parts of the step with their times. A step of one process does not wait.
+    fn parts(&self) -> Vec<(&'static str, Duration)> {
+        let Step { plan, execute, wait, update, .. } = self.step;
+        let mut parts = vec![("plan", plan), ("execute", execute), ("wait", wait), ("update", update)];
+        parts.retain(|(name, time)| *name != "wait" || !time.is_zero());
+        parts
     }
 }

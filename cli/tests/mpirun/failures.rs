@@ -41,11 +41,17 @@ fn long_run(save: &Path, mode: &str, timeout: &str) -> Child {
     child
 }
 
-/// The processes that a launcher started, by their numbers in `/proc`.
+/// The processes that a launcher started and that have not ended, by their numbers in `/proc`. A launcher that waits for itself
+/// does not collect those that have.
 fn children(parent: u32) -> Vec<u32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+    let has_ended = |id: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        // The state follows the name, which is in parentheses.
+        stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with(['Z', 'X']) || rest.is_empty())
+    };
+    text.split_whitespace().filter_map(|id| id.parse().ok()).filter(|id| !has_ended(id)).collect()
 }
 
 fn signal(name: &str, id: u32) {

@@ -208,7 +208,8 @@ fn mapped_shards_are_whole_after_kills_and_equal_on_every_number_of_processes() 
     let output = command.arg("-o").arg(&whole).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
-        output.status.code() == Some(2) && said.contains("with other parameters, inputs or sizes of shards"),
+        output.status.code() == Some(2)
+            && said.contains("with other parameters, inputs, sizes or forms of shards"),
         "{said}"
     );
 }

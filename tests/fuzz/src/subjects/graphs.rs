@@ -8,6 +8,8 @@ use crate::machine::Machine;
 use crate::target::Subject;
 use autobatch_ir::GraphData;
 use autobatch_ir::hash::hash_bytes;
+use autobatch_oracle::check::{Wanted, check};
+use autobatch_planner::{Planner, Request};
 use autobatch_testing::hostile::{SplitMix64, tokens};
 
 struct Graphs {
@@ -47,7 +49,9 @@ impl Subject for Graphs {
         reads_back(&graph);
         counts.add(Tally::Accepted);
         if !is_small_graph(&graph) {
+            // Limits refuse to execute it; planning and the proof must stay within the budget of the case.
             counts.add(Tally::Large);
+            planned_and_proven(&graph, counts);
             return;
         }
         let mut random = SplitMix64(hash_bytes(input));
@@ -55,6 +59,18 @@ impl Subject for Graphs {
             .and_then(|()| reverse(&mut self.machine, &graph, &mut random, true, counts));
         outcome.unwrap_or_else(|what| panic!("{what}\n{graph}"));
     }
+}
+
+/// Plans a graph and proves the plan.
+fn planned_and_proven(graph: &GraphData, counts: &mut Counts) {
+    let Ok(plan) = Planner::default().plan(graph, &Request::default()) else {
+        counts.add(Tally::Unplanned);
+        return;
+    };
+    let plan = plan.verify().unwrap_or_else(|errors| panic!("the plan is invalid: {errors}\n{graph}"));
+    counts.add(Tally::Planned);
+    let proof = check(&plan, graph, Wanted { values: &[], training: false });
+    counts.add(if proof.is_ok() { Tally::Proven } else { Tally::Unproven });
 }
 
 /// Writes a graph in every form, and asserts that each reads back equal.
