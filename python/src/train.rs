@@ -43,7 +43,7 @@ impl PyTrainer {
     /// have a NaN or an infinity is an error, or with `skip_non_finite` changes nothing and is counted in `skipped`. A step
     /// leaves parameters alone that its losses do not depend on, unless `update_unused` is set.
     ///
-    /// With `shards`, each minibatch is cut into so many parts whose gradients are added in a fixed tree: weights then depend on this
+    /// With `shards`, each minibatch is cut into this number of parts, whose gradients are added in a fixed tree: weights then depend on this
     /// number, and not on how many processes share the parts. A `group` is the communicator of these processes, such as
     /// `mpi4py.MPI.COMM_WORLD`: all make equal trainers and pass equal minibatches to `step`, and each executes its shards, 8 in all by
     /// default.

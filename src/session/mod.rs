@@ -306,12 +306,7 @@ impl Session {
         graph: &GraphData,
         noise: Noise,
     ) -> Result<Duration> {
-        let start = Instant::now();
-        self.executions += 1;
-        let executed = self.executor.execute(plan, &self.mirror.host_copy().weights, inputs_of(graph, noise));
-        self.handle_device_loss(executed)?;
-        self.last = Some(Arc::clone(plan));
-        Ok(start.elapsed())
+        self.execute_by(AnyExecutor::execute, plan, graph, noise)
     }
 
     /// Executes a plan on the CPU, and leaves the sums of its gradients to [`complete`](Self::complete).
@@ -321,10 +316,21 @@ impl Session {
         graph: &GraphData,
         noise: Noise,
     ) -> Result<Duration> {
+        self.execute_by(AnyExecutor::execute_steps, plan, graph, noise)
+    }
+
+    fn execute_by(
+        &mut self,
+        method: fn(&mut AnyExecutor, &Verified<Plan>, &Weights, Inputs<'_>) -> Result<()>,
+        plan: &Arc<Verified<Plan>>,
+        graph: &GraphData,
+        noise: Noise,
+    ) -> Result<Duration> {
         let start = Instant::now();
         self.executions += 1;
         let weights = &self.mirror.host_copy().weights;
-        self.executor.execute_steps(plan, weights, inputs_of(graph, noise))?;
+        let executed = method(&mut self.executor, plan, weights, inputs_of(graph, noise));
+        self.handle_device_loss(executed)?;
         self.last = Some(Arc::clone(plan));
         Ok(start.elapsed())
     }

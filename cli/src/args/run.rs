@@ -3,6 +3,7 @@
 use super::planning::ModeArg;
 use super::{path, values};
 use autobatch::runtime_cpu::MAX_THREADS;
+use autobatch_models::catalogue::Options;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueHint};
 
@@ -33,6 +34,18 @@ pub struct ModelArgs {
 }
 
 impl ModelArgs {
+    /// The instances and widths of a lesson.
+    pub(crate) fn lesson(&self, count: Option<usize>) -> Options {
+        Options {
+            corpus: self.data.as_ref().map(Into::into),
+            seed: self.seed,
+            count,
+            hidden: self.hidden,
+            embedding: self.embedding,
+            ..Options::default()
+        }
+    }
+
     /// The policy that plans.
     #[must_use]
     pub fn policy(&self) -> Policy {

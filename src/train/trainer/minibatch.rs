@@ -1,7 +1,7 @@
 //! The life of a minibatch: emitted, planned, executed.
 
 use super::Trainer;
-use crate::emit::Emitter;
+use crate::emit::{Emitter, check_own};
 use crate::error::Result;
 use crate::session::{Planning, Prepared};
 use crate::train::error::TrainError;
@@ -78,6 +78,17 @@ impl<I> ItemsLeft<I> {
         let cuts = cuts(count, 0..shards.clamp(1, count.max(1)), shards);
         Self::new(minibatch)?.take(usize::MAX, cuts).ok_or_else(|| TrainError::Empty.into())
     }
+}
+
+/// The losses of a finished graph, which must be its own.
+pub(super) fn keys_of<'g>(
+    graph: &'g Graph,
+    losses: impl IntoIterator<Item = Value<'g>>,
+) -> Result<Vec<ValueKey>> {
+    graph.check()?;
+    let losses: Vec<Value<'g>> = losses.into_iter().collect();
+    losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
+    Ok(losses.into_iter().filter_map(Value::key).collect())
 }
 
 /// The number of items before some shards of a minibatch but the first of them, counted from that one.

@@ -2,12 +2,11 @@
 
 use super::Trainer;
 use super::minibatch::{self, Shares};
-use crate::emit::check_own;
 use crate::error::Result;
 use crate::session::Growing;
 use crate::train::error::TrainError;
 use crate::train::report::Step;
-use autobatch_ir::{Graph, Value, ValueKey};
+use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::time::Instant;
 
@@ -87,10 +86,7 @@ impl OpenStep<'_> {
         weight: f64,
     ) -> Result<()> {
         let start = Instant::now();
-        graph.check()?;
-        let losses: Vec<Value<'g>> = losses.into_iter().collect();
-        losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
-        let losses: Vec<ValueKey> = losses.into_iter().filter_map(Value::key).collect();
+        let losses = minibatch::keys_of(graph, losses)?;
         if losses.is_empty() {
             return Err(TrainError::Empty.into());
         }

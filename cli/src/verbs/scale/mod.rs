@@ -14,7 +14,6 @@ use autobatch::distributed::{Group, Observed, Operation, Simulated};
 use autobatch::prelude::*;
 use autobatch::sampling::balanced;
 use autobatch::train::Bar;
-use autobatch_models::catalogue::Options;
 use autobatch_models::lessons::{self, Lesson};
 use network::{Network, median};
 use serde_json::{Value as Json, json};
@@ -43,15 +42,7 @@ pub fn scale(args: &ScaleArgs, console: &mut Console<'_>) -> Result<Answer, Fail
             let message = format!("scale measures on one rank or two, found {}", ranks.size());
             return Err(Failure::usage(message).help("start it as mpirun -n 2 autobatch scale ..."));
         }
-        let options = Options {
-            corpus: args.model.data.as_ref().map(Into::into),
-            seed: args.model.seed,
-            count: args.count,
-            hidden: args.model.hidden,
-            embedding: args.model.embedding,
-            ..Options::default()
-        };
-        let lesson = lessons::open(&args.model.name, &options)?;
+        let lesson = lessons::open(&args.model.name, &args.model.lesson(args.count))?;
         let scaling = Scaling::new(args, &lesson)?;
         let measured = ranks.group().map(|mut group| Network::measure(&mut group)).transpose()?;
         let network = Network {

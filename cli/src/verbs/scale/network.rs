@@ -57,7 +57,7 @@ impl Network {
         Ok(Self { latency, bandwidth: bytes / time })
     }
 
-    /// The time of sending so many bytes in so many messages, one after the other.
+    /// The time of messages that are sent one after the other, with these bytes in all.
     fn time(self, messages: f64, bytes: f64) -> f64 {
         messages * self.latency + bytes / self.bandwidth
     }

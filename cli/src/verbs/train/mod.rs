@@ -24,7 +24,6 @@ use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
 use autobatch::sampling::balanced;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
-use autobatch_models::catalogue::Options;
 use autobatch_models::lessons::{self, CorpusPart, Lesson};
 use best::{Best, best_path};
 use curve::{Curve, Epoch, Totals};
@@ -40,17 +39,9 @@ const ORDER_SALT: u64 = 0x0de5_0000_0000_0000;
 
 /// Trains a model.
 pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let options = Options {
-        corpus: args.model.data.as_ref().map(Into::into),
-        seed: args.model.seed,
-        count: args.count,
-        hidden: args.model.hidden,
-        embedding: args.model.embedding,
-        ..Options::default()
-    };
     interrupt::watch();
     Ranks::join()?.run(console, |ranks, console| {
-        let lesson = lessons::open(&args.model.name, &options)?;
+        let lesson = lessons::open(&args.model.name, &args.model.lesson(args.count))?;
         let mut run = Run::new(args, &lesson, ranks)?;
         // Training continues if the reader of standard output closes the pipe.
         console.ignore_closed_pipe();

@@ -2,7 +2,6 @@
 
 use super::division::{Division, Sum};
 use super::{Computed, add_part, report};
-use crate::emit::check_own;
 use crate::error::Result;
 use crate::train::error::TrainError;
 use crate::train::minibatch::sum;
@@ -10,7 +9,7 @@ use crate::train::report::Step;
 use crate::train::trainer::Trainer;
 use crate::train::trainer::minibatch::{self, Shares};
 use autobatch_distributed::GradientShape;
-use autobatch_ir::{Graph, Value, ValueKey};
+use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::ops::Range;
 use std::time::Instant;
@@ -106,10 +105,7 @@ impl ShardedStep<'_> {
     #[track_caller]
     pub fn part<'g>(&mut self, graph: &'g Graph, losses: impl IntoIterator<Item = Value<'g>>) -> Result<()> {
         let start = Instant::now();
-        graph.check()?;
-        let losses: Vec<Value<'g>> = losses.into_iter().collect();
-        losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
-        let losses: Vec<ValueKey> = losses.into_iter().filter_map(Value::key).collect();
+        let losses = minibatch::keys_of(graph, losses)?;
         let Some(items) = self.items() else {
             return Err(TrainError::Losses { expected: 0, found: losses.len() }.into());
         };
