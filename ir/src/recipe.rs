@@ -124,7 +124,8 @@ impl UpdateRecipe {
     }
 
     /// Every state with its parameter, in the order of the stores.
-    fn all_states(&self, module: &Module) -> Vec<(&ParamRecipe, StateRecipe)> {
+    #[must_use]
+    pub fn all_states(&self, module: &Module) -> Vec<(&ParamRecipe, StateRecipe)> {
         let mut all = Vec::new();
         for of in self.params.iter().filter(|of| of.param.index() < module.params.len()) {
             if needs_master(module, of.param) {

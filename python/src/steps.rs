@@ -189,7 +189,7 @@ impl PyTrainer {
 
     /// The moving averages of the parameters as a dict of arrays, if the optimiser keeps them. They are often better to evaluate.
     fn averages<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let averages = self.lock()?.averages();
+        let averages = self.lock()?.averages().map_err(raised)?;
         averages.map(|averages| weights_dict(py, &averages)).transpose()
     }
 

@@ -46,9 +46,10 @@ impl PyTrainer {
     /// With `shards`, each minibatch is cut into this number of parts, whose gradients are added in a fixed tree: weights then depend on this
     /// number, and not on how many processes share the parts. A `group` is the communicator of these processes, such as
     /// `mpi4py.MPI.COMM_WORLD`: all make equal trainers and pass equal minibatches to `step`, and each executes its shards, 8 in all by
-    /// default.
+    /// default. With `divide_states` each process keeps the optimiser's states of an equal share of all elements; all processes then
+    /// call `save` and `averages`.
     #[new]
-    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false, update_unused = false, shards = None, group = None))]
+    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false, update_unused = false, shards = None, group = None, divide_states = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -64,6 +65,7 @@ impl PyTrainer {
         update_unused: bool,
         shards: Option<usize>,
         group: Option<&Bound<'_, PyAny>>,
+        divide_states: bool,
     ) -> PyResult<Self> {
         let module = module.close()?;
         let options = options(device, policy, threads, memory_limit, work_limit)?;
@@ -84,7 +86,10 @@ impl PyTrainer {
             let group = PyGroup::of(group)?;
             trainer = released(py, || trainer.group(group)).map_err(raised)?;
         }
-        let in_shards = shards.is_some() || group.is_some();
+        if divide_states {
+            trainer = trainer.divide_states().map_err(raised)?;
+        }
+        let in_shards = shards.is_some() || group.is_some() || divide_states;
         Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default(), in_shards })
     }
 

@@ -106,6 +106,22 @@ def test_weights_do_not_depend_on_the_ranks(together):
             assert (own[2].rank, own[2].ranks) == (rank, ranks)
 
 
+def test_divided_states_keep_the_bits_of_weights_averages_and_checkpoints(tmp_path):
+    def train(comm=None, **options):
+        module, loss = model()
+        trainer = ab.Trainer(module, ab.optim.Adam(0.05, average=0.9), seed=3, threads=1, group=comm, **options)
+        for _ in range(3):
+            trainer.step(ITEMS, loss)
+        path = tmp_path / f"{trainer.ranks}.safetensors"
+        trainer.save(path)
+        averages = {name: np.array(values).tobytes() for name, values in trainer.averages().items()}
+        return averages, path.read_bytes()
+
+    alone = train(shards=8)
+    for ranks in (2, 3):
+        assert on_ranks(ranks, lambda comm: train(comm, divide_states=True)) == [alone] * ranks
+
+
 def test_a_group_has_eight_shards_and_shards_change_only_rounding():
     (by_default,) = on_ranks(1, lambda comm: trained(group=comm))
     assert_equal(by_default, trained(shards=8))

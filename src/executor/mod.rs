@@ -244,6 +244,11 @@ impl AnyExecutor {
         self.host.gradient_norm(gradients, params)
     }
 
+    /// The sum of the squares of the gradients of some parameters on the host, with the bits of an update plan.
+    pub(crate) fn sum_of_squares(&mut self, gradients: &dyn GradientSource, params: &[ParamId]) -> f32 {
+        self.host.sum_of_squares(gradients, params)
+    }
+
     /// Executes an update plan that changes nothing on the device that holds the gradients of the last run, and returns its
     /// scalars; `None` if that is the CPU.
     pub(crate) fn device_scalars(

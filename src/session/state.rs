@@ -109,6 +109,25 @@ impl Session {
         }
     }
 
+    /// As [`update_with`](Self::update_with), of other weights than the session's.
+    pub(crate) fn update_others(
+        &mut self,
+        weights: &mut Arc<Weights>,
+        plan: Option<&Verified<UpdatePlan>>,
+        gradients: &(dyn GradientSource + Sync),
+        floats: &[f32],
+    ) -> Result<()> {
+        std::mem::swap(&mut self.mirror.changing().weights, weights);
+        let updated = self.update_with(plan, gradients, floats);
+        std::mem::swap(&mut self.mirror.changing().weights, weights);
+        updated
+    }
+
+    /// The sum of the squares of the gradients of some parameters on the host, with the bits of an update plan.
+    pub(crate) fn sum_of_squares(&mut self, gradients: &dyn GradientSource, params: &[ParamId]) -> f32 {
+        self.executor.sum_of_squares(gradients, params)
+    }
+
     /// Returns the parameters on the host, to replace values.
     pub(crate) fn weights_mut(&mut self) -> &mut Weights {
         Arc::make_mut(&mut self.mirror.changing().weights)

@@ -4,32 +4,41 @@
 //! as JSON: the order of several entries would be random.
 
 use autobatch_ir::numeric::half;
-use safetensors::tensor::TensorView;
+use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
+/// The longest header that readers of safetensors accept.
+const MAX_HEADER: usize = 100_000_000;
 /// The key of the metadata entry.
 const REMARK: &str = "autobatch";
 
-/// A named array.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Array<'a> {
-    pub(crate) name: String,
-    pub(crate) shape: Vec<usize>,
-    pub(crate) values: &'a [f32],
-}
+/// The name and the shape of an array.
+pub(crate) type Named = (String, Vec<usize>);
 
-/// Writes the arrays as a file with a metadata entry.
+/// The beginning of a file with these arrays and a metadata entry. The elements follow, array by array in the order of their
+/// names.
 ///
 /// # Errors
 /// Names, shapes and metadata exceed the header of a file.
-pub(crate) fn to_bytes(arrays: &[Array<'_>], remark: Option<String>) -> Result<Vec<u8>, SafeTensorError> {
-    let bytes: Vec<Vec<u8>> = arrays.iter().map(|array| little_endian(array.values)).collect();
-    let views = arrays.iter().zip(&bytes).map(|(array, bytes)| {
-        let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
-        (&*array.name, view.expect("an array has as many values as its shape says"))
+pub(crate) fn header<'a>(
+    arrays: impl Iterator<Item = &'a Named>,
+    remark: Option<String>,
+) -> Result<Vec<u8>, SafeTensorError> {
+    let mut end = 0;
+    let infos = arrays.map(|(name, shape)| {
+        let start = end;
+        end += size_of::<f32>() * shape.iter().product::<usize>();
+        (name.clone(), TensorInfo { dtype: Dtype::F32, shape: shape.clone(), data_offsets: (start, end) })
     });
+    let infos = infos.collect();
     let remarks = remark.map(|remark| std::iter::once((REMARK.to_owned(), remark)).collect());
-    safetensors::serialize(views, remarks)
+    let mut text = serde_json::to_string(&Metadata::new(remarks, infos)?)?;
+    // Arrays begin at multiples of eight bytes.
+    text.extend(std::iter::repeat_n(' ', text.len().next_multiple_of(8) - text.len()));
+    if text.len() > MAX_HEADER {
+        return Err(SafeTensorError::HeaderTooLarge);
+    }
+    Ok([&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat())
 }
 
 pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {

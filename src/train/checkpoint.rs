@@ -9,15 +9,17 @@
 //! the writer at random moments.
 
 use crate::mirror::Trained;
-use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
+use crate::train::arrays::{Arrays, Named, header, little_endian};
 use crate::train::checkpoint_error::CheckpointError;
-use crate::train::files::{array_of, arrays as weights_arrays, extents, read_file, weights_of};
+use crate::train::files::{array, array_of, extents, read_file, weights_of};
 use crate::train::trainer::Trainer;
-use autobatch_ir::files::replace;
+use autobatch_ir::files::replace_by;
 use autobatch_ir::hash::{StructureHash, hash_bytes};
-use autobatch_ir::{States, Weights};
+use autobatch_ir::id::ParamId;
+use autobatch_ir::types::Type;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::{BufWriter, Error, ErrorKind, Seek, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,19 +65,29 @@ struct Head {
     hash: String,
 }
 
-impl Head {
-    /// Hashes the metadata without its hash, and the arrays by name, shape and bytes.
-    fn hash_with<'a>(&self, arrays: impl Iterator<Item = (&'a str, &'a [usize], &'a [f32])>) -> String {
-        let bare = Head { hash: String::new(), ..self.clone() };
+/// The hash of a checkpoint: of its metadata without the hash, and of its arrays by name, shape and bytes.
+struct ContentHash(StructureHash);
+
+impl ContentHash {
+    /// As many digits as a hash has.
+    const NONE: &str = "00000000000000000000000000000000";
+
+    fn new(head: &Head) -> Self {
+        let bare = Head { hash: String::new(), ..head.clone() };
         let text = serde_json::to_string(&bare).expect("numbers and names have a JSON form");
         let mut hash = StructureHash::default();
         hash.push(hash_bytes(text.as_bytes()));
-        for (name, shape, values) in arrays {
-            hash.push(hash_bytes(name.as_bytes()));
-            shape.iter().for_each(|&extent| hash.push(extent as u64));
-            hash.push(hash_bytes(&little_endian(values)));
-        }
-        format!("{:032x}", hash.value())
+        Self(hash)
+    }
+
+    fn push(&mut self, name: &str, shape: &[usize], bytes: &[u8]) {
+        self.0.push(hash_bytes(name.as_bytes()));
+        shape.iter().for_each(|&extent| self.0.push(extent as u64));
+        self.0.push(hash_bytes(bytes));
+    }
+
+    fn digits(&self) -> String {
+        format!("{:032x}", self.0.value())
     }
 }
 
@@ -86,49 +98,104 @@ struct Announced {
     version: u32,
 }
 
-/// Writes a checkpoint. In a group, rank 0 writes the states of all ranks, and all ranks return its error.
+/// An array of a checkpoint. States that are divided among ranks have no values here.
+type Content<'a> = (Named, Option<&'a [f32]>);
+
+/// Writes a checkpoint. In a group, rank 0 writes the states of all ranks, one after the other, and all ranks return its error.
 pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError> {
     let trained = trainer.session.trained().map_err(|error| CheckpointError::Device(error.to_string()))?;
-    let of_ranks = |error: crate::Error| CheckpointError::Ranks(error.to_string());
-    let states = trainer.whole_states(trained).map_err(of_ranks)?;
+    let mut states = trainer.collected_states(&trained.states);
     let written = match trainer.rank() {
-        0 => write(trainer, path, &trained.weights, &states),
+        0 => write(trainer, path, trained, &mut states),
         _ => Ok(()),
     };
+    // Whether rank 0 could write or not, all ranks take all states.
+    let left = states.try_for_each(|state| state.map(drop)).map_err(of_ranks);
     let told = trainer.of_rank_0(written.as_ref().err().map(ToString::to_string)).map_err(of_ranks);
-    written.and(told)
+    written.and(left).and(told)
 }
 
-fn write(trainer: &Trainer, path: &Path, weights: &Weights, states: &States) -> Result<(), CheckpointError> {
-    let mut arrays = weights_arrays(weights);
-    for state in states.iter() {
-        let name = format!("{STATE}{}", state.name());
-        arrays.push(Array { name, shape: extents(state.ty()), values: state.values() });
-    }
+fn of_ranks(error: crate::Error) -> CheckpointError {
+    CheckpointError::Ranks(error.to_string())
+}
+
+fn write(
+    trainer: &Trainer,
+    path: &Path,
+    trained: &Trained,
+    collected: &mut dyn Iterator<Item = crate::Result<Vec<f32>>>,
+) -> Result<(), CheckpointError> {
     let mut head = Head {
         kind: KIND.to_owned(),
         version: VERSION,
         module: trainer.session.module().name.clone(),
         optimizer: trainer.updater.name().to_owned(),
-        updates: states.updates(),
+        updates: trained.states.updates(),
         steps: trainer.steps(),
         seed: trainer.seed,
         progress: trainer.progress(),
         frozen: trainer.frozen(),
         settings: trainer.settings(),
         notes: trainer.notes().clone(),
-        hash: String::new(),
+        hash: ContentHash::NONE.to_owned(),
     };
-    // Files keep arrays in the order of their names.
-    arrays.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    head.hash = head.hash_with(arrays.iter().map(|array| (&*array.name, &*array.shape, array.values)));
-    let remark = serde_json::to_string(&head).map_err(CheckpointError::damaged)?;
-    let bytes = to_bytes(&arrays, Some(remark)).map_err(CheckpointError::unwritten)?;
-    replace(path, &bytes).map_err(|error| CheckpointError::Io {
-        path: path.to_owned(),
-        error,
-        is_read: false,
-    })
+    let contents = contents(trainer, trained);
+    let header = |head: &Head| {
+        let remark = serde_json::to_string(head).map_err(CheckpointError::damaged)?;
+        header(contents.iter().map(|content| &content.0), Some(remark)).map_err(CheckpointError::unwritten)
+    };
+    let first = header(&head)?;
+    // An error that is none of the system's ends the write as well.
+    let mut failed = None;
+    let mut fail = |error| {
+        failed = Some(error);
+        Error::from(ErrorKind::Other)
+    };
+    let written = replace_by(path, |file| {
+        let mut hash = ContentHash::new(&head);
+        let mut file = BufWriter::new(file);
+        file.write_all(&first)?;
+        for ((name, shape), values) in &contents {
+            let bytes = match values {
+                Some(values) => little_endian(values),
+                None => {
+                    let state = collected.next().transpose().map_err(|error| fail(of_ranks(error)))?;
+                    little_endian(&state.unwrap_or_default())
+                }
+            };
+            hash.push(name, shape, &bytes);
+            file.write_all(&bytes)?;
+        }
+        // The hash is known at the end. It has as many digits as those that were written.
+        head.hash = hash.digits();
+        let last = header(&head).map_err(&mut fail)?;
+        file.rewind()?;
+        file.write_all(&last)?;
+        file.flush()
+    });
+    let io = |error| CheckpointError::Io { path: path.to_owned(), error, is_read: false };
+    written.map_err(|error| failed.unwrap_or_else(|| io(error)))
+}
+
+/// The arrays of a checkpoint in the order of their names, as files keep them.
+fn contents<'a>(trainer: &Trainer, Trained { weights, states }: &'a Trained) -> Vec<Content<'a>> {
+    let named = |name: &str, ty: Type| (format!("{STATE}{name}"), extents(ty));
+    let params = weights.iter().map(|param| {
+        let (named, values) = array(param);
+        (named, Some(values))
+    });
+    let mut contents: Vec<Content<'a>> = params.collect();
+    match trainer.updater.divided_states() {
+        [] => contents
+            .extend(states.iter().map(|state| (named(state.name(), state.ty()), Some(state.values())))),
+        divided => {
+            let module = trainer.session.module();
+            let ty = |param: ParamId| module.params[param.index()].ty;
+            contents.extend(divided.iter().map(|state| (named(&state.name, ty(state.param)), None)));
+        }
+    }
+    contents.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    contents
 }
 
 /// Loads a checkpoint. In a group, all ranks read the file and compare what they read. A refused checkpoint leaves the trainer
@@ -179,8 +246,10 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(Trained, Head), Checkpoi
     let own = &trainer.session.host_copy().states;
     let mut states = own.clone();
     for state in own.iter() {
-        let values = array_of(&arrays, &format!("{STATE}{}", state.name()), &extents(state.ty()))?;
-        states.set(state.name(), &values).map_err(CheckpointError::damaged)?;
+        let whole = module.params[state.param().index()].ty;
+        let values = array_of(&arrays, &format!("{STATE}{}", state.name()), &extents(whole))?;
+        let elements = trainer.updater.own_elements(state.param(), values.len());
+        states.set(state.name(), &values[elements]).map_err(CheckpointError::damaged)?;
     }
     states.set_updates(head.updates);
     let foreign =
@@ -226,8 +295,9 @@ fn head_of(arrays: &Arrays<'_>) -> Result<Head, CheckpointError> {
             None => return Err(CheckpointError::Missing { name }),
         }
     }
-    let hash = head.hash_with(all.iter().map(|(name, shape, values)| (&**name, &**shape, &**values)));
-    if hash != head.hash {
+    let mut hash = ContentHash::new(&head);
+    all.iter().for_each(|(name, shape, values)| hash.push(name, shape, &little_endian(values)));
+    if hash.digits() != head.hash {
         return Err(CheckpointError::damaged("the content does not match its hash"));
     }
     let most = head.steps.max(head.updates);
@@ -257,9 +327,13 @@ mod tests {
         let values = [0.0; 2];
         for (steps, updates, refused) in [(1, 1, false), (u64::MAX, 1, true), (1, u64::MAX, true)] {
             let mut head = Head { steps, updates, ..sound.clone() };
-            head.hash = head.hash_with([("w", &[2][..], &values[..])].into_iter());
-            let arrays = [Array { name: "w".to_owned(), shape: vec![2], values: &values }];
-            let bytes = to_bytes(&arrays, Some(serde_json::to_string(&head).unwrap())).unwrap();
+            let named = ("w".to_owned(), vec![2]);
+            let mut hash = ContentHash::new(&head);
+            hash.push(&named.0, &named.1, &little_endian(&values));
+            head.hash = hash.digits();
+            let mut bytes =
+                header([&named].into_iter(), Some(serde_json::to_string(&head).unwrap())).unwrap();
+            bytes.extend(little_endian(&values));
             std::fs::write(&path, bytes).unwrap();
             let loaded = trainer.load(&path).map_err(|error| error.to_string());
             assert_eq!(

@@ -1,15 +1,16 @@
 //! Parameters alone as safetensors files, which other programs read and write.
 
-use crate::train::arrays::{Array, Arrays, to_bytes};
+use crate::train::arrays::{Arrays, Named, header, little_endian};
 use crate::train::checkpoint::{STATE, examine};
 use crate::train::checkpoint_error::CheckpointError;
-use autobatch_ir::files::{Opened, replace};
+use autobatch_ir::files::{Opened, replace_by};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
 use autobatch_ir::{Module, Weights};
 use autobatch_nn::pytorch::{self, Imported, StateArray};
 use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// Writes every parameter under its name as an array of F32, and nothing else. The file is whole at
@@ -19,12 +20,16 @@ use std::path::Path;
 /// The file cannot be written, or the names of the parameters exceed its header.
 pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
     let path = path.as_ref();
-    let bytes = to_bytes(&arrays(weights), None).map_err(CheckpointError::unwritten)?;
-    replace(path, &bytes).map_err(|error| CheckpointError::Io {
-        path: path.to_owned(),
-        error,
-        is_read: false,
-    })
+    let mut params: Vec<(Named, &[f32])> = weights.iter().map(array).collect();
+    params.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let header = header(params.iter().map(|param| &param.0), None).map_err(CheckpointError::unwritten)?;
+    let written = replace_by(path, |file| {
+        let mut file = BufWriter::new(file);
+        file.write_all(&header)?;
+        params.iter().try_for_each(|(_, values)| file.write_all(&little_endian(values)))?;
+        file.flush()
+    });
+    written.map_err(|error| CheckpointError::Io { path: path.to_owned(), error, is_read: false })
 }
 
 /// Reads every parameter of a module from a safetensors file, which may be a checkpoint. Arrays may be
@@ -199,11 +204,9 @@ pub fn import_pytorch(
     })
 }
 
-/// Returns the weights as arrays.
-pub(crate) fn arrays(weights: &Weights) -> Vec<Array<'_>> {
-    let array = |param: &ParamValues| (param.name().to_owned(), extents(param.ty()));
-    let named = weights.iter().map(|param| (array(param), param.values()));
-    named.map(|((name, shape), values)| Array { name, shape, values }).collect()
+/// Returns the name, the shape and the values of a parameter.
+pub(crate) fn array(param: &ParamValues) -> (Named, &[f32]) {
+    ((param.name().to_owned(), extents(param.ty())), param.values())
 }
 
 /// Returns the extents of a type's shape.

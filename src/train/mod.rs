@@ -23,6 +23,7 @@ mod files;
 mod locate;
 pub mod metrics;
 mod minibatch;
+mod part;
 mod patience;
 mod report;
 mod trainer;

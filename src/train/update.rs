@@ -3,16 +3,16 @@
 use crate::error::Result;
 use crate::session::Session;
 use crate::train::error::TrainError;
-use crate::train::trainer::Owned;
+use crate::train::part::{Owned, Part};
 use autobatch_distributed::{Group, GroupError};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::plan::{StoreId, StoreKind, Update, UpdatePlan, Verified};
+use autobatch_ir::recipe::AVERAGE;
 use autobatch_ir::{Module, States, Weights};
 use autobatch_nn::optim::{Optimize, Optimizer, Schedule};
 use autobatch_planner::update_plan;
 use autobatch_runtime_cpu::GradientSource;
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,15 +26,23 @@ pub(crate) struct Updater {
     /// The plan that sums the squares of all gradients on a device, once one was needed.
     squares: Option<Verified<UpdatePlan>>,
     trained: Vec<ParamId>,
-    /// The division of the trained parameters among ranks.
-    owned: Option<Owned>,
-    /// The names of the states of all ranks.
-    state_names: Vec<String>,
+    /// The elements that this rank updates, if the states are divided among ranks.
+    part: Option<Part>,
+    /// The states of all ranks, in the order of their names.
+    states: Vec<StateName>,
+}
+
+/// The name of a state, and its parameter.
+pub(crate) struct StateName {
+    pub(crate) name: String,
+    pub(crate) param: ParamId,
+    /// Whether it is a moving average of the parameter.
+    pub(crate) is_average: bool,
 }
 
 impl Updater {
-    /// Prepares the optimiser for these parameters, and returns its initial states. If the parameters are divided, the
-    /// plan updates those of this rank, and the states are theirs.
+    /// Prepares the optimiser for these parameters, and returns its initial states. If their elements are divided, the plan
+    /// updates those of this rank, and the states are theirs.
     #[track_caller]
     pub(crate) fn new(
         optimizer: Optimizer,
@@ -44,21 +52,35 @@ impl Updater {
         weights: &Weights,
     ) -> Result<(Self, States)> {
         let recipe = optimizer.recipe(module, trained)?;
-        let plan = update_plan(module, &recipe)?;
-        let is_state = |kind: StoreKind| matches!(kind, StoreKind::State(_));
-        let states = plan.stores.iter().filter(|store| is_state(store.kind));
-        let state_names = states.map(|store| store.name.clone()).collect();
-        let (plan, states) = match &owned {
-            None => (Some(plan.verify()?), recipe.states(weights, module)?),
-            Some(owned) if owned.own().is_empty() => (None, States::default()),
+        let stores = recipe.stores(module);
+        let names = stores.iter().filter(|store| matches!(store.kind, StoreKind::State(_)));
+        let named = names.zip(recipe.all_states(module)).map(|(store, (of, state))| StateName {
+            name: store.name.clone(),
+            param: of.param,
+            is_average: state.role == AVERAGE,
+        });
+        let mut states: Vec<StateName> = named.collect();
+        states.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        let (plan, part, first) = match owned {
+            None => {
+                let plan = update_plan(module, &recipe)?.verify()?;
+                (Some(plan), None, recipe.states(weights, module)?)
+            }
             Some(owned) => {
-                let recipe = optimizer.recipe(module, owned.own())?;
-                let own = with_all_gradients(update_plan(module, &recipe)?, &plan);
-                (Some(own.verify()?), recipe.states(weights, module)?)
+                let (mut part, own) = Part::new(owned, module, weights);
+                let (plan, first) = match part.recipe(&recipe) {
+                    None => (None, States::default()),
+                    Some(recipe) => {
+                        let mut plan = update_plan(&own, &recipe)?;
+                        part.bind_norm(&mut plan);
+                        (Some(plan.verify()?), recipe.states(&part.weights, &own)?)
+                    }
+                };
+                (plan, Some(part), first)
             }
         };
         let (partial, trained) = ((Vec::new(), None), trained.to_vec());
-        Ok((Self { optimizer, plan, partial, squares: None, trained, owned, state_names }, states))
+        Ok((Self { optimizer, plan, partial, squares: None, trained, part, states }, first))
     }
 
     /// Updates the session's weights with the gradients of the last execution, except for unused parameters. Returns
@@ -95,15 +117,28 @@ impl Updater {
         Ok(self.partial.1.as_ref())
     }
 
-    /// Updates the session's weights with given gradients.
+    /// Updates the session's weights with given gradients. If states are divided, updates the elements of this rank, which
+    /// [`exchange`](Self::exchange) writes into the weights.
     pub(crate) fn update_with(
         &mut self,
         session: &mut Session,
         gradients: &(dyn GradientSource + Sync),
         unused: &[ParamId],
     ) -> Result<()> {
-        let floats = self.floats(session)?;
-        session.update_with(self.plan_without(unused)?, gradients, &floats)
+        let mut floats = self.floats(session)?;
+        let Some(mut part) = self.part.take() else {
+            return session.update_with(self.plan_without(unused)?, gradients, &floats);
+        };
+        if part.takes_norm {
+            floats.push(session.sum_of_squares(gradients, &self.trained));
+        }
+        part.follow(&session.host_copy().weights);
+        let own = part.owned.gradients(gradients);
+        let updated = self
+            .plan_without(unused)
+            .and_then(|plan| session.update_others(&mut part.weights, plan, &own, &floats));
+        self.part = Some(part);
+        updated
     }
 
     /// The norm of the gradients of all trained parameters, or the first parameter with a gradient that is not finite.
@@ -132,44 +167,46 @@ impl Updater {
         Ok(floats)
     }
 
-    /// Exchanges what each rank updated with these gradients: of a table with sparse rows those rows, of other parameters all
-    /// elements, and of unused ones none.
+    /// Writes what each rank updated with these gradients into the weights of all ranks: of a table with sparse rows those rows, of
+    /// other parameters all elements, and of unused ones none.
     pub(crate) fn exchange(
-        &self,
+        &mut self,
         session: &mut Session,
         group: &mut dyn Group,
         gradients: &dyn GradientSource,
         unused: &[ParamId],
     ) -> Result<()> {
-        let Some(owned) = &self.owned else { return Ok(()) };
+        let Some(part) = &mut self.part else { return Ok(()) };
         let module = Arc::clone(session.module());
-        let changed = |param: ParamId| -> Vec<Range<usize>> {
+        let has_sparse_rows = self.optimizer.has_sparse_rows();
+        // The elements of a parameter that were changed among those of a rank.
+        let changed = |param: ParamId, own: &Range<usize>| -> Vec<Range<usize>> {
             let decl = &module.params[param.index()];
-            let is_sparse = self.optimizer.has_sparse_rows() && decl.kind == ParamKind::Table;
+            let is_sparse = has_sparse_rows && decl.kind == ParamKind::Table;
             match gradients.sparse_rows(param).filter(|_| is_sparse) {
-                _ if unused.contains(&param) => Vec::new(),
+                _ if unused.contains(&param) || own.is_empty() => Vec::new(),
                 Some(rows) => {
                     let width = decl.ty.shape.width();
-                    rows.iter().map(|&row| row as usize * width..(row as usize + 1) * width).collect()
+                    let rows = rows.iter().map(|&row| row as usize * width..(row as usize + 1) * width);
+                    rows.filter(|row| own.contains(&row.start)).collect()
                 }
-                None => std::iter::once(0..decl.ty.shape.elements()).collect(),
+                None => vec![own.clone()],
             }
         };
-        let weights = &session.host_copy().weights;
-        let mut own: Vec<f32> = Vec::new();
-        for &param in owned.own() {
-            changed(param).into_iter().for_each(|range| own.extend_from_slice(&weights.get(param)[range]));
-        }
-        let all = group.all_gather(bytemuck::cast_slice(&own))?;
-        let weights = session.weights_mut();
-        for (rank, (params, bytes)) in owned.params.iter().zip(&all).enumerate() {
-            if rank == owned.rank {
-                continue;
+        let mut sent: Vec<f32> = Vec::new();
+        for &param in &self.trained {
+            let (own, values) = (part.owned.own(param), part.weights.get(param));
+            for range in changed(param, &own) {
+                sent.extend_from_slice(&values[range.start - own.start..range.end - own.start]);
             }
+        }
+        let all = group.all_gather(bytemuck::cast_slice(&sent))?;
+        let weights = session.weights_mut();
+        for (rank, (ranges, bytes)) in part.owned.ranges.iter().zip(&all).enumerate() {
             let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
             let mut rest = &floats[..];
-            for &param in params {
-                let ranges = changed(param);
+            for &param in &self.trained {
+                let ranges = changed(param, &ranges[param.index()]);
                 if ranges.is_empty() {
                     continue;
                 }
@@ -183,39 +220,49 @@ impl Updater {
                 return Err(GroupError::Malformed { rank }.into());
             }
         }
+        part.is_followed_by(weights);
         Ok(())
     }
 
-    /// Collects the states of all ranks on rank 0. The other ranks get their own.
-    pub(crate) fn gather<'a>(
+    /// The states whose elements are divided among ranks, in the order of their names; none if they are not divided.
+    pub(crate) fn divided_states(&self) -> &[StateName] {
+        if self.part.is_some() { &self.states } else { &[] }
+    }
+
+    /// Collects a divided state on the rank `root`, or on all ranks for `None`. The others get no values.
+    pub(crate) fn gather(
         &self,
         group: &mut dyn Group,
-        module: &Module,
-        weights: &Weights,
-        states: &'a States,
-    ) -> Result<Cow<'a, States>> {
-        let Some(owned) = &self.owned else { return Ok(Cow::Borrowed(states)) };
-        let own: Vec<f32> = states.iter().flat_map(|state| state.values()).copied().collect();
-        let all = group.gather(0, bytemuck::cast_slice(&own))?;
-        if owned.rank > 0 {
-            return Ok(Cow::Borrowed(states));
-        }
-        let mut whole = self.optimizer.recipe(module, &self.trained)?.states(weights, module)?;
-        for (rank, (params, bytes)) in owned.params.iter().zip(&all).enumerate() {
-            let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
-            let mut rest = &floats[..];
-            for state in whole.as_mut_slice().iter_mut().filter(|state| params.contains(&state.param())) {
-                let values = rest.split_off(..state.values().len()).ok_or(GroupError::Malformed { rank })?;
-                state.values_mut().copy_from_slice(values);
+        state: &StateName,
+        own: &States,
+        root: Option<usize>,
+    ) -> Result<Vec<f32>> {
+        let Some(part) = &self.part else { return Ok(Vec::new()) };
+        let own = own.get(&state.name).map_or(&[][..], |own| own.values());
+        let all = match root {
+            Some(root) => group.gather(root, bytemuck::cast_slice(own))?,
+            None => group.all_gather(bytemuck::cast_slice(own))?,
+        };
+        let mut whole = Vec::new();
+        for (rank, bytes) in all.iter().enumerate() {
+            let count = part.owned.ranges[rank][state.param.index()].len();
+            if bytes.len() != count * size_of::<f32>() {
+                return Err(GroupError::Malformed { rank }.into());
             }
+            // The parts of all ranks follow each other.
+            whole.extend(bytemuck::pod_collect_to_vec::<u8, f32>(bytes));
         }
-        whole.set_updates(states.updates());
-        Ok(Cow::Owned(whole))
+        Ok(whole)
+    }
+
+    /// The elements of a parameter whose states this rank keeps; all of them if states are not divided.
+    pub(crate) fn own_elements(&self, param: ParamId, all: usize) -> Range<usize> {
+        self.part.as_ref().map_or(0..all, |part| part.owned.own(param))
     }
 
     /// Returns whether some rank has a state with this name.
     pub(crate) fn has_state(&self, name: &str) -> bool {
-        self.state_names.iter().any(|known| known == name)
+        self.states.iter().any(|known| known.name == name)
     }
 
     pub(crate) fn optimizer(&self) -> &Optimizer {
@@ -244,24 +291,6 @@ fn sum_of_squares(plan: &UpdatePlan) -> Result<Verified<UpdatePlan>> {
         (0..).map(StoreId).zip(&plan.stores).filter(|(_, store)| matches!(store.kind, StoreKind::Grad(_)));
     let updates = vec![Update::Sumsq { stores: gradients.map(|(id, _)| id).collect() }];
     Ok(UpdatePlan { floats: 0, kernels: Vec::new(), updates, ..plan.clone() }.verify()?)
-}
-
-/// Lets the norm of an update plan of some parameters cover the gradients of all parameters, which another plan lists.
-fn with_all_gradients(mut own: UpdatePlan, whole: &UpdatePlan) -> UpdatePlan {
-    let mut gradients = Vec::new();
-    for store in whole.stores.iter().filter(|store| matches!(store.kind, StoreKind::Grad(_))) {
-        let known = own.stores.iter().position(|known| known.kind == store.kind);
-        gradients.push(StoreId(known.unwrap_or(own.stores.len()) as u32));
-        if known.is_none() {
-            own.stores.push(store.clone());
-        }
-    }
-    for update in &mut own.updates {
-        if let Update::Sumsq { stores } = update {
-            stores.clone_from(&gradients);
-        }
-    }
-    own
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ const MAX_LINKS: usize = 40;
 /// If the system reports one. The file is then unchanged, unless it was overwritten in place.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let Some(Target { file, found }) = target(path)? else { return std::fs::write(path, bytes) };
-    match write_atomically(&file, found.as_ref(), bytes) {
+    match write_atomically(&file, found.as_ref(), |file| file.write_all(bytes)) {
         Err(WriteError::Temporary(error))
             if found.is_some() && error.kind() == ErrorKind::PermissionDenied =>
         {
@@ -49,8 +49,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 /// # Errors
 /// If the path does not lead to a file, or the system reports an error. The file is then unchanged.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    replace_by(path, |file| file.write_all(bytes))
+}
+
+/// Writes or replaces a file atomically with what a function writes, or fails.
+///
+/// # Errors
+/// If the path does not lead to a file, or the system or the function reports an error. The file is then unchanged.
+pub fn replace_by(path: &Path, write: impl FnOnce(&mut File) -> Result<()>) -> Result<()> {
     let Target { file, found } = target(path)?.ok_or_else(not_a_file)?;
-    write_atomically(&file, found.as_ref(), bytes).map_err(WriteError::into_inner)
+    write_atomically(&file, found.as_ref(), write).map_err(WriteError::into_inner)
 }
 
 /// Checks that [`write()`] could write to this path. Existing files stay unchanged and no new file remains.
@@ -134,18 +142,20 @@ impl WriteError {
     }
 }
 
-/// Creates or replaces `file` with these bytes.
+/// Creates or replaces `file` with what a function writes.
 fn write_atomically(
     file: &Path,
     found: Option<&Metadata>,
-    bytes: &[u8],
+    write: impl FnOnce(&mut File) -> Result<()>,
 ) -> std::result::Result<(), WriteError> {
     if found.is_some() {
         // A rename checks only the permissions of the folder.
         open_for_writing(file).map_err(WriteError::Other)?;
     }
-    let (path, temporary) = create_temporary(file).map_err(WriteError::Temporary)?;
-    let written = fill(&temporary, found, bytes).and_then(|()| std::fs::rename(&path, file));
+    let (path, mut temporary) = create_temporary(file).map_err(WriteError::Temporary)?;
+    let written = write(&mut temporary)
+        .and_then(|()| keep(&temporary, found))
+        .and_then(|()| std::fs::rename(&path, file));
     if written.is_err() {
         // The first error is the one to report; a file that remains does no harm.
         let _ = std::fs::remove_file(&path);
@@ -212,8 +222,8 @@ pub fn write_remedy(error: &Error) -> &'static str {
     }
 }
 
-fn fill(mut file: &File, found: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
-    file.write_all(bytes)?;
+/// Gives a written file the owner and the permissions of the one that it replaces, and syncs it.
+fn keep(file: &File, found: Option<&Metadata>) -> Result<()> {
     if let Some(found) = found {
         copy_owner(file, found);
         file.set_permissions(found.permissions())?;

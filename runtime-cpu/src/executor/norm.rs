@@ -6,6 +6,7 @@ use super::gradients::Gradients;
 use super::updates::GradientSource;
 use crate::kernels::prefetch;
 use autobatch_ir::ParamId;
+use autobatch_ir::numeric::store;
 use std::ops::Range;
 
 /// Rows of a table that are fetched before they are read.
@@ -82,5 +83,14 @@ impl Executor {
         }
         let elements = params.flat_map(|(param, width)| parts(gradients, param, width)).flatten();
         Ok(elements.map(|&element| f64::from(element) * f64::from(element)).sum::<f64>().sqrt())
+    }
+
+    /// The sum of the squares of the gradients of some parameters, with the bits of the operation `Sumsq` of an update plan. A
+    /// parameter without a gradient adds nothing.
+    pub fn sum_of_squares(&mut self, gradients: &dyn GradientSource, params: &[ParamId]) -> f32 {
+        let (isa, updates) = (self.isa, &mut self.updates);
+        let squares =
+            |&param: &ParamId| updates.sum_of_squares(isa, gradients.gradient(param).unwrap_or(&[]));
+        store::sum_over_stores(params.iter().map(squares))
     }
 }

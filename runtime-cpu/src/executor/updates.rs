@@ -192,6 +192,11 @@ impl Updates {
         Ok(missing?)
     }
 
+    /// The sum of the squares of all elements.
+    pub(super) fn sum_of_squares(&mut self, isa: Isa, elements: &[f32]) -> f32 {
+        sum_of_squares(isa, &mut self.sums, elements)
+    }
+
     /// The fused kernel for the current aliases, cached or new. The scratch of all threads fits it.
     fn fused(&mut self, isa: Isa, kernel: &Arc<Kernel>) -> Result<Arc<FusedKernel>, RunError> {
         let matches =

@@ -13,7 +13,6 @@ mod sharded;
 pub use open_step::OpenStep;
 pub use pass::Pass;
 pub use phases::SetAside;
-pub(in crate::train) use sharded::Owned;
 pub use sharded::ShardedStep;
 
 use crate::device::Device;
@@ -210,15 +209,8 @@ impl Trainer {
         self.session.weights()
     }
 
-    /// Returns the parameters with their moving averages as values, if the optimiser keeps averages. They
-    /// are often better to ship and to evaluate, with a session of their own.
-    #[must_use]
-    pub fn averages(&self) -> Option<Weights> {
-        let Trained { weights, states } = self.session.trained().unwrap_or(self.session.host_copy());
-        states.averages(weights)
-    }
-
-    /// Returns the optimiser's states, such as moments. With [divided states](Self::divide_states), those of this rank.
+    /// Returns the optimiser's states, such as moments. With [divided states](Self::divide_states), those of the elements of this
+    /// rank.
     #[must_use]
     pub fn states(&self) -> &States {
         &self.session.trained().unwrap_or(self.session.host_copy()).states

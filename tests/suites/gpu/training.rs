@@ -130,7 +130,7 @@ fn training_on_a_gpu_matches_training_on_the_cpu() {
         for (a, b) in here.weights().iter().zip(there.weights().iter()) {
             assert!(close(a.values(), b.values()), "{}: {:?} {:?}", a.name(), a.values(), b.values());
         }
-        let averages = [&here, &there].map(|trainer| trainer.averages());
+        let averages = [&here, &there].map(|trainer| trainer.averages().unwrap());
         assert_eq!(averages[0].is_some(), averages[1].is_some());
         if let [Some(a), Some(b)] = &averages {
             assert!(a.iter().zip(b.iter()).all(|(a, b)| close(a.values(), b.values())));

@@ -3,6 +3,7 @@
 use crate::model::{Model, Tree, bits, data, file, trainer};
 use crate::shards::on_ranks;
 use autobatch::distributed::{Group, Observed, Record, Threads};
+use autobatch::ir::module::ParamKind;
 use autobatch::prelude::*;
 use autobatch::train::CheckpointError;
 use std::sync::Arc;
@@ -176,7 +177,7 @@ fn divided_updates_of_sparse_rows_send_those_rows() {
         let (expected, _) = train(optimizer.clone(), None);
         let found = on_ranks(2, |rank| train(optimizer.clone(), Some(rank)));
         assert!(found.iter().all(|(bits, _)| *bits == expected));
-        // One of the ranks owns the table.
+        // Each rank has the rows of a half of the table.
         let most = found.iter().map(|(_, bytes)| *bytes).max().unwrap();
         assert_eq!(most < 40_000, is_sparse, "{most} bytes; the table has {}", ROWS * 32);
     }
@@ -193,4 +194,52 @@ fn a_step_is_one_report_one_exchange_and_one_message_of_tables() {
         record.take().iter().map(|operation| operation.buckets.len()).collect::<Vec<_>>()
     });
     assert_eq!(counts, [[0, 1, 0], [0, 1, 0]]);
+}
+
+#[test]
+fn ranks_keep_equal_shares_of_the_states_and_save_them_one_by_one() {
+    let mut m = ModuleBuilder::new("shares");
+    let words = m.table("words", [1000, 8], Init::Uniform(0.5));
+    let half = m.param_stored_as("half", ParamKind::Param, DType::BF16, [8, 9], Init::Uniform(0.5));
+    let scale = m.param("scale", [], Init::Constant(1.0));
+    let module = m.build().unwrap();
+    let make = || {
+        let optimizer = AdamW::new(0.1).clip_norm(0.5).average(0.9);
+        let weights = Arc::new(Weights::init(&module, 3));
+        let options = SessionOptions { threads: 1, ..SessionOptions::default() };
+        Trainer::with_options(&module, optimizer, weights, options).unwrap().shards(4)
+    };
+    let train = |trainer: &mut Trainer| {
+        for step in 0..4_u32 {
+            let items: Vec<u32> = (0..8).map(|item| (step * 97 + item * 31) % 1000).collect();
+            let step = trainer.step(&items, |g, &word| {
+                (words.lookup(g, word).matmul(g.param(half)).tanh() * g.param(scale)).square().sum()
+            });
+            step.unwrap();
+        }
+    };
+    let elements =
+        |states: &autobatch::ir::States| states.iter().map(|state| state.values().len()).sum::<usize>();
+    let mut alone = make();
+    train(&mut alone);
+    let path = file("shares-alone.safetensors");
+    alone.save(&path).unwrap();
+    let (expected, saved) = (bits(&alone), std::fs::read(&path).unwrap());
+    let (averages, all) = (alone.averages().unwrap(), elements(alone.states()));
+    let (shared, nowhere) = (file("shares-3.safetensors"), file("no-folder/shares.safetensors"));
+    let received = on_ranks(3, |rank| {
+        let (group, record) = Observed::new(rank);
+        let mut trainer = make().group(group).unwrap().divide_states().unwrap();
+        train(&mut trainer);
+        assert_eq!(bits(&trainer), expected);
+        assert_eq!(trainer.averages().unwrap(), averages);
+        let share = elements(trainer.states());
+        assert!(share.abs_diff(all / 3) <= 3 * 8 * 3, "{share} of {all} elements");
+        trainer.save(&nowhere).unwrap_err();
+        drop(record.take());
+        trainer.save(&shared).unwrap();
+        record.take().iter().map(|operation| operation.received).max().unwrap()
+    });
+    assert!(std::fs::read(&shared).unwrap() == saved, "the checkpoint of three ranks");
+    assert_eq!(received[0], 4 * 1000 * 8, "the largest message has one state of the table");
 }

@@ -68,6 +68,7 @@ fn weights_have_equal_bits_on_every_number_of_ranks() {
         let path = file(&format!("shards-{name}.safetensors"));
         plain.save(&path).unwrap();
         let (weights, saved) = (bits(&plain), std::fs::read(&path).unwrap());
+        let averages = plain.averages().unwrap();
         for (ranks, divided) in
             [(1, false), (2, false), (3, false), (4, false), (9, false), (2, true), (3, true), (9, true)]
         {
@@ -83,6 +84,7 @@ fn weights_have_equal_bits_on_every_number_of_ranks() {
                 let reports = (0..epochs).flat_map(|number| epoch(&model, &mut trainer, &items, number));
                 let reports: Vec<u32> = reports.collect();
                 trainer.save(&path).unwrap();
+                assert_eq!(trainer.averages().unwrap(), averages, "{name}: {ranks} ranks, divided {divided}");
                 (bits(&trainer), reports)
             });
             for (rank, (found, report)) in results.into_iter().enumerate() {

@@ -29,7 +29,6 @@ use division::Division;
 use layout::GradientLayout;
 use nodes::{Incomplete, OwnNodes};
 pub use open::ShardedStep;
-pub(in crate::train) use ranks::Owned;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

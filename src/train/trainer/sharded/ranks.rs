@@ -4,45 +4,13 @@ use super::Sharding;
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::train::error::TrainError;
+use crate::train::part::Owned;
 use crate::train::trainer::Trainer;
 use crate::train::update::Updater;
 use autobatch_distributed::{Alone, Group, Statement, agree};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
-use autobatch_ir::id::ParamId;
-use autobatch_ir::{Module, States, Weights};
-use std::borrow::Cow;
+use autobatch_ir::{States, Weights};
 use std::sync::Arc;
-
-/// The division of the trained parameters among ranks: each rank updates some of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::train) struct Owned {
-    /// For each rank, its parameters in their order.
-    pub(in crate::train) params: Vec<Vec<ParamId>>,
-    /// The number of this rank.
-    pub(in crate::train) rank: usize,
-}
-
-impl Owned {
-    /// Gives each parameter, the largest first, to the rank with the fewest elements so far.
-    fn new(module: &Module, trained: &[ParamId], rank: usize, ranks: usize) -> Self {
-        let elements = |param: &ParamId| module.params[param.index()].ty.shape.elements();
-        let mut order = trained.to_vec();
-        order.sort_by_key(|param| (std::cmp::Reverse(elements(param)), *param));
-        let (mut params, mut sizes) = (vec![Vec::new(); ranks], vec![0; ranks]);
-        for param in order {
-            let smallest = (0..ranks).min_by_key(|&rank| sizes[rank]).unwrap_or(0);
-            sizes[smallest] += elements(&param);
-            params[smallest].push(param);
-        }
-        params.iter_mut().for_each(|own: &mut Vec<ParamId>| own.sort_unstable());
-        Self { params, rank }
-    }
-
-    /// The parameters of this rank.
-    pub(in crate::train) fn own(&self) -> &[ParamId] {
-        &self.params[self.rank]
-    }
-}
 
 impl Trainer {
     /// The number of shards of a trainer that joins a group without [`shards`](Self::shards).
@@ -144,8 +112,8 @@ impl Trainer {
         self.sharding.as_ref().map_or(1, |sharding| sharding.rank_of_ranks().1)
     }
 
-    /// Divides the optimiser's states among the ranks: each rank keeps the states of some parameters, updates these
-    /// parameters, and sends them to the other ranks. The bits stay the same. Call it on all ranks before the first step,
+    /// Divides the optimiser's states among the ranks: each rank keeps the states of an equal share of all elements, updates
+    /// these elements, and sends them to the other ranks. The bits stay the same. Call it on all ranks before the first step,
     /// and before [`load`](Self::load).
     ///
     /// # Errors
@@ -178,18 +146,37 @@ impl Trainer {
         Ok(states)
     }
 
-    /// Returns the states of all ranks on rank 0, and those of this rank on the others or if they are not divided.
-    pub(in crate::train) fn whole_states<'a>(
-        &self,
-        Trained { weights, states }: &'a Trained,
-    ) -> Result<Cow<'a, States>> {
-        match &self.sharding {
-            Some(sharding) if sharding.divided => {
-                let module = Arc::clone(self.session.module());
-                sharding.with_group(|group| self.updater.gather(group, &module, weights, states))
-            }
-            _ => Ok(Cow::Borrowed(states)),
+    /// Collects the states that are divided among ranks, one after the other in the order of their names, on rank 0; the other
+    /// ranks get no values. All ranks take all of them. There are none if the states are not divided.
+    pub(in crate::train) fn collected_states<'a>(
+        &'a self,
+        own: &'a States,
+    ) -> impl Iterator<Item = Result<Vec<f32>>> + 'a {
+        let states = self.sharding.as_ref().zip(Some(self.updater.divided_states()));
+        states.into_iter().flat_map(move |(sharding, states)| {
+            let collect =
+                |state| sharding.with_group(|group| self.updater.gather(group, state, own, Some(0)));
+            states.iter().map(collect)
+        })
+    }
+
+    /// Returns the parameters with their moving averages as values, if the optimiser keeps averages. They are often better to
+    /// ship and to evaluate, with a session of their own. If the states are [divided](Self::divide_states), all ranks call it.
+    ///
+    /// # Errors
+    /// A rank ended.
+    pub fn averages(&self) -> Result<Option<Weights>> {
+        let Trained { weights, states } = self.session.trained().unwrap_or(self.session.host_copy());
+        let (Some(sharding), [_, ..]) = (&self.sharding, self.updater.divided_states()) else {
+            return Ok(states.averages(weights));
+        };
+        let mut averaged = None;
+        for state in self.updater.divided_states().iter().filter(|state| state.is_average) {
+            let values = sharding.with_group(|group| self.updater.gather(group, state, states, None))?;
+            let averaged = averaged.get_or_insert_with(|| Weights::clone(weights));
+            averaged.get_mut(state.param).copy_from_slice(&values);
         }
+        Ok(averaged)
     }
 
     /// The texts of all ranks; this rank's alone without a group.
