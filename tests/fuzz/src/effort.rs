@@ -11,15 +11,22 @@ use autobatch_runtime_cpu::footprint;
 
 /// The most elements that a case computes or stores.
 const MOST: u64 = 1 << 16;
-/// The most bytes of a plan's footprint.
-const MOST_MEMORY: u64 = 1 << 22;
-/// The most floating-point operations of a plan's footprint.
-const MOST_WORK: u64 = 1 << 22;
+/// The footprints of the plans that a case executes. An executor with these limits refuses every other plan.
+pub(crate) const LIMITS: Limits = Limits { memory: Some(1 << 22), work: Some(1 << 22) };
+
+/// Returns whether the elements are few enough to be given to an executor.
+pub(crate) fn are_few(elements: impl IntoIterator<Item = u64>) -> bool {
+    elements.into_iter().fold(0, u64::saturating_add) <= MOST
+}
+
+/// Adds the elements of all parameters of a module.
+pub(crate) fn parameters(module: &Module) -> u64 {
+    module.params.iter().map(|param| param.ty.shape.elements() as u64).fold(0, u64::saturating_add)
+}
 
 /// Returns whether parameters of the module are few enough to be initialised.
 pub(crate) fn is_small_module(module: &Module) -> bool {
-    let elements = module.params.iter().map(|param| param.ty.shape.elements() as u64);
-    elements.fold(0, u64::saturating_add) <= MOST
+    are_few([parameters(module)])
 }
 
 /// Returns whether the values of a graph, with those inside its cells, are few enough to be computed.
@@ -56,8 +63,7 @@ fn work(
 pub(crate) fn is_small_plan(plan: &Verified<Plan>) -> bool {
     /// The number of threads of the largest executor.
     const THREADS: usize = 2;
-    let limits = Limits { memory: Some(MOST_MEMORY), work: Some(MOST_WORK) };
-    footprint(plan, THREADS).check(limits).is_ok()
+    footprint(plan, THREADS).check(LIMITS).is_ok()
 }
 
 /// Returns whether an update plan is small enough to be executed.
@@ -65,5 +71,5 @@ pub(crate) fn is_small_update(plan: &UpdatePlan) -> bool {
     let stores = plan.stores.iter().map(|store| store.ty.shape.elements() as u64);
     let registers = plan.kernels.iter().flat_map(|kernel| &kernel.regs);
     let registers = registers.map(|reg| reg.ty.shape.elements() as u64);
-    stores.chain(registers).chain([u64::from(plan.floats)]).fold(0, u64::saturating_add) <= MOST
+    are_few(stores.chain(registers).chain([u64::from(plan.floats)]))
 }

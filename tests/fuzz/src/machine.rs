@@ -1,11 +1,12 @@
 //! The executors of a bench: the naive one, and the CPU's on one thread and on two.
 
+use crate::effort::{LIMITS, are_few};
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Limits, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive::{Executed, execute};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Executor, Inputs};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The numbers of one run.
@@ -96,6 +97,32 @@ impl Machine {
             }
         }
         Ok(naive.ok())
+    }
+
+    /// Gives a plan beyond the limits to an executor that has them. It must refuse the plan within the budget of the case.
+    /// A plan that also takes many numbers gets none.
+    ///
+    /// # Errors
+    /// If the executor accepts the plan, or does not name the limit.
+    pub(crate) fn refuse(&mut self, plan: &Verified<Plan>) -> Result<(), String> {
+        let given = &plan.stores[..plan.given_stores()];
+        let sizes = given.iter().map(|store| store.ty.shape.elements());
+        let (words, floats) = (plan.words as usize, plan.all_floats() as usize);
+        let bound = [words as u64, floats as u64];
+        let are_given = are_few(sizes.clone().map(|size| size as u64).chain(bound));
+        let zeros = |count: usize| vec![0.0; count];
+        let stores = if are_given { sizes.map(zeros).collect() } else { Vec::new() };
+        let (words, floats) = if are_given { (vec![0; words], zeros(floats)) } else { Default::default() };
+        let numbers = Numbers::new(stores, &words, &floats, Noise::Off);
+        let [_, executor] = self.pair(0);
+        executor.set_limits(LIMITS);
+        let outcome = executor.execute(plan, &numbers, numbers.bound());
+        executor.set_limits(Limits::NONE);
+        match outcome {
+            Err(RunError::Limit(_)) => Ok(()),
+            Err(_) if !are_given => Ok(()),
+            outcome => Err(format!("a plan beyond the limits ends with {outcome:?}")),
+        }
     }
 }
 

@@ -48,6 +48,14 @@ impl Setting {
         Self { mode: Mode::Train, training: true, ..Self::forward(random) }
     }
 
+    /// Returns this setting under every policy, in every order of rows.
+    #[must_use]
+    pub fn everywhere(self) -> Vec<Self> {
+        let rows = [RowOrder::Batch, RowOrder::Propagated];
+        let orders = |policy| rows.map(|rows| Self { policy, rows, ..self });
+        POLICIES.into_iter().flat_map(orders).collect()
+    }
+
     /// Makes the planner of the policy.
     ///
     /// # Panics

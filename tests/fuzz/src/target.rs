@@ -41,7 +41,7 @@ const BYTES_PER_BYTE: usize = 256;
 /// The processor time that a whole case may take for each byte of the input.
 const TIME_PER_BYTE: Duration = Duration::from_micros(10);
 /// The bytes that a thread may hold before an allocation fails, which ends the process.
-const CAP: usize = 1 << 30;
+pub(crate) const CAP: usize = 1 << 30;
 
 /// A case: everything that its input depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

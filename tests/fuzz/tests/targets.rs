@@ -65,6 +65,8 @@ runs! {
     weights: "weights", 1_000, [Tally::Refused, Tally::Accepted];
     random_graphs_forward: "forward", 240, [Tally::Proven, Tally::Executed, Tally::Values];
     random_graphs_in_reverse: "reverse", 120, [Tally::Proven, Tally::Executed, Tally::Values];
+    random_graphs_under_every_policy: "forward_everywhere", 12, [Tally::Proven, Tally::Executed, Tally::Values];
+    gradients_under_every_policy: "reverse_everywhere", 6, [Tally::Proven, Tally::Executed, Tally::Values];
     growing_graphs: "grow", 120, [Tally::Proven, Tally::Executed, Tally::Values];
     tasks: "tasks", 60, [Tally::Executed, Tally::Values];
 }

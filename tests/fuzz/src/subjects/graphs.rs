@@ -3,8 +3,9 @@
 use super::values::{forward, reverse};
 use super::{Files, Form, boxed, corpus, of_files};
 use crate::counts::{Counts, Tally};
-use crate::effort::is_small_graph;
+use crate::effort::{is_small_graph, is_small_plan};
 use crate::machine::Machine;
+use crate::setting::Setting;
 use crate::target::Subject;
 use autobatch_ir::GraphData;
 use autobatch_ir::hash::hash_bytes;
@@ -49,26 +50,30 @@ impl Subject for Graphs {
         reads_back(&graph);
         counts.add(Tally::Accepted);
         if !is_small_graph(&graph) {
-            // Limits refuse to execute it; planning and the proof must stay within the budget of the case.
+            // Planning, the proof and the refusal must stay within the budget of the case.
             counts.add(Tally::Large);
-            planned_and_proven(&graph, counts);
+            planned_and_proven(&mut self.machine, &graph, counts);
             return;
         }
         let mut random = SplitMix64(hash_bytes(input));
-        let outcome = forward(&mut self.machine, &graph, &mut random, true, counts)
-            .and_then(|()| reverse(&mut self.machine, &graph, &mut random, true, counts));
+        let [ahead, back] = [Setting::forward(&mut random), Setting::reverse(&mut random)];
+        let outcome = forward(&mut self.machine, &graph, ahead, &mut random, true, counts)
+            .and_then(|()| reverse(&mut self.machine, &graph, back, &mut random, true, counts));
         outcome.unwrap_or_else(|what| panic!("{what}\n{graph}"));
     }
 }
 
-/// Plans a graph and proves the plan.
-fn planned_and_proven(graph: &GraphData, counts: &mut Counts) {
+/// Plans a graph and proves the plan. A plan beyond the limits must be refused.
+fn planned_and_proven(machine: &mut Machine, graph: &GraphData, counts: &mut Counts) {
     let Ok(plan) = Planner::default().plan(graph, &Request::default()) else {
         counts.add(Tally::Unplanned);
         return;
     };
     let plan = plan.verify().unwrap_or_else(|errors| panic!("the plan is invalid: {errors}\n{graph}"));
     counts.add(Tally::Planned);
+    if !is_small_plan(&plan) {
+        machine.refuse(&plan).unwrap_or_else(|what| panic!("{what}\n{graph}"));
+    }
     let proof = check(&plan, graph, Wanted { values: &[], training: false });
     counts.add(if proof.is_ok() { Tally::Proven } else { Tally::Unproven });
 }

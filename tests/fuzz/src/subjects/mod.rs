@@ -15,6 +15,7 @@ mod weights;
 use crate::counts::Counts;
 use crate::target::{Subject, Target};
 use autobatch_testing::hostile::{Budget, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
+use random::Under;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -44,9 +45,17 @@ pub fn targets() -> Vec<Target> {
         file("cost_table", "cost tables of the policy auto", tables::open_costs),
         file("checkpoint", "checkpoints of trainers", weights::open_checkpoints),
         file("weights", "weights as safetensors files", weights::open_weights),
-        graph("forward", "random graphs: plan, verify, prove, execute, compare", || random::open(false)),
+        graph("forward", "random graphs: plan, verify, prove, execute, compare", || {
+            random::open(false, Under::One)
+        }),
         graph("reverse", "random graphs: differentiate, verify, prove, execute, compare", || {
-            random::open(true)
+            random::open(true, Under::One)
+        }),
+        graph("forward_everywhere", "as forward, under every policy and order of rows", || {
+            random::open(false, Under::Every)
+        }),
+        graph("reverse_everywhere", "as reverse, under every policy and order of rows", || {
+            random::open(true, Under::Every)
         }),
         graph("grow", "graphs that grow: extend, verify, prove, resume, compare", growing::open),
         graph("tasks", "tasks that branch on values: together, alone, by the reference", tasks::open),

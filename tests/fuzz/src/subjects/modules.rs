@@ -2,8 +2,8 @@
 
 use super::{Files, Form, boxed, corpus, of_files};
 use crate::counts::{Counts, Tally};
-use crate::effort::is_small_module;
-use crate::target::Subject;
+use crate::effort::{is_small_module, parameters};
+use crate::target::{CAP, Subject};
 use autobatch_ir::{Graph, Module, Weights};
 use autobatch_testing::hostile::tokens;
 
@@ -44,6 +44,9 @@ impl Subject for Modules {
         counts.add(Tally::Accepted);
         if !is_small_module(&module) {
             counts.add(Tally::Large);
+            if parameters(&module) > CAP as u64 / 4 {
+                assert!(Weights::try_init(&module, 1).is_err(), "parameters exceed the memory\n{text}");
+            }
             return;
         }
         if Weights::try_init(&module, 1).is_ok() {

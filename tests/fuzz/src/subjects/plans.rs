@@ -51,8 +51,9 @@ impl Subject for Plans {
         reads_back(&plan);
         counts.add(Tally::Accepted);
         if !is_small_plan(&plan) {
-            // Limits refuse to execute it; the proof must stay within the budget of the case whatever the plan declares.
+            // The refusal and the proof must stay within the budget of the case, whatever the plan declares.
             counts.add(Tally::Large);
+            self.machine.refuse(&plan).unwrap_or_else(|what| panic!("{what}\n{}", plan.to_text()));
             if let Some(Sample { graph, training, .. }) = sample_of(&self.samples, &plan) {
                 let proof = check(&plan, graph, Wanted { values: &[], training: *training });
                 counts.add(if proof.is_ok() { Tally::Proven } else { Tally::Unproven });

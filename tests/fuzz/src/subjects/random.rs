@@ -1,4 +1,4 @@
-//! Random graphs: planned under a drawn setting, verified, proven, executed and compared with the reference.
+//! Random graphs: planned under a drawn setting or every one, verified, proven, executed and compared with the reference.
 //!
 //! The bytes of an input make the decisions of the generators of `autobatch_testing`.
 
@@ -7,6 +7,7 @@ use super::values::{forward, reverse};
 use crate::counts::{Counts, Tally};
 use crate::effort::is_small_graph;
 use crate::machine::Machine;
+use crate::setting::Setting;
 use crate::target::Subject;
 use arbitrary::{Arbitrary, Result, Unstructured};
 use autobatch_ir::GraphData;
@@ -44,8 +45,18 @@ impl RandomGraph {
     }
 }
 
+/// The settings under which a graph is planned.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Under {
+    /// One that the input draws.
+    One,
+    /// Every policy and every order of rows.
+    Every,
+}
+
 struct Graphs {
     losses: WithLosses,
+    under: Under,
     seeds: Vec<Vec<u8>>,
     machine: Machine,
 }
@@ -53,10 +64,10 @@ struct Graphs {
 /// The bytes of an input that choose the generator and its options, and seed the decisions behind the script.
 const HEAD: usize = 16;
 
-pub(super) fn open(losses: bool) -> Box<dyn Subject> {
+pub(super) fn open(losses: bool, under: Under) -> Box<dyn Subject> {
     let mut random = SplitMix64(3);
     let seeds = (0..64).map(|number| bytes(&mut random, HEAD + 4 * number)).collect();
-    boxed(Graphs { losses: WithLosses(losses), seeds, machine: Machine::new() })
+    boxed(Graphs { losses: WithLosses(losses), under, seeds, machine: Machine::new() })
 }
 
 /// Draws this many bytes.
@@ -93,9 +104,13 @@ impl Subject for Graphs {
         }
         let mut random = SplitMix64(hash_bytes(input));
         let unproven = counts.get(Tally::Unproven);
+        let drawn = if self.losses.0 { Setting::reverse } else { Setting::forward }(&mut random);
         let check = if self.losses.0 { reverse } else { forward };
-        let outcome = check(&mut self.machine, &graph, &mut random, false, counts);
-        outcome.unwrap_or_else(|what| panic!("{what}\n{graph}"));
+        let settings = if self.under == Under::Every { drawn.everywhere() } else { vec![drawn] };
+        for setting in settings {
+            let outcome = check(&mut self.machine, &graph, setting, &mut random, false, counts);
+            outcome.unwrap_or_else(|what| panic!("{what}\n{graph}"));
+        }
         let is_proven = counts.get(Tally::Unproven) == unproven;
         assert!(is_proven || !is_tame, "the proof rejects a correct plan\n{graph}");
     }

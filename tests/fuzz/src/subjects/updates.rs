@@ -97,6 +97,7 @@ impl Subject for Updates {
         counts.add(Tally::Accepted);
         if !is_small_update(&plan) {
             counts.add(Tally::Large);
+            self.refuse(&plan).unwrap_or_else(|what| panic!("{what}\n{}", plan.to_text()));
             return;
         }
         let outcome = self.execute(&plan, counts);
@@ -105,6 +106,20 @@ impl Subject for Updates {
 }
 
 impl Updates {
+    /// Gives arrays of another module to an update plan that declares much. The executors must reject them within the
+    /// budget of the case.
+    fn refuse(&mut self, plan: &Verified<UpdatePlan>) -> Result<(), String> {
+        let Sample { weights, states, .. } = &self.samples[0];
+        for executor in &mut self.executors {
+            let (mut weights, mut states) = (weights.clone(), states.clone());
+            let outcome = executor.update_with(plan, &Dense(Vec::new()), &mut weights, &mut states, &[]);
+            if outcome.is_ok() {
+                return Err(format!("{executor:?} updates arrays that the plan does not declare"));
+            }
+        }
+        Ok(())
+    }
+
     /// Executes an update plan with the naive executor, on one thread and on two.
     fn execute(&mut self, plan: &Verified<UpdatePlan>, counts: &mut Counts) -> Result<(), String> {
         let sample = self.samples.iter().find(|sample| sample.plan.stores == plan.stores);

@@ -147,19 +147,19 @@ pub(super) fn elements(weights: &Weights) -> Vec<Vec<f32>> {
     weights.iter().map(|param| param.values().to_vec()).collect()
 }
 
-/// Checks a graph in the forward direction under a drawn setting.
+/// Checks a graph in the forward direction under a setting.
 ///
 /// # Errors
 /// The first broken promise.
 pub(super) fn forward(
     machine: &mut Machine,
     graph: &GraphData,
+    setting: Setting,
     random: &mut SplitMix64,
     is_foreign: bool,
     counts: &mut Counts,
 ) -> Result<(), String> {
     let wanted = some_of(random, readable(graph));
-    let setting = Setting::forward(random);
     let order = Order { setting, wanted: &wanted, losses: &[], arriving: 0, values: &[], shards: Vec::new() };
     order.check(machine, graph, random.next(), is_foreign, counts)
 }
@@ -172,13 +172,14 @@ fn some_shards(random: &mut SplitMix64, graph: &GraphData) -> Vec<NodeId> {
     firsts.into_iter().map(NodeId::new).collect()
 }
 
-/// Checks a graph with the gradients of its losses under a drawn setting.
+/// Checks a graph with the gradients of its losses under a setting.
 ///
 /// # Errors
 /// The first broken promise.
 pub(super) fn reverse(
     machine: &mut Machine,
     graph: &GraphData,
+    setting: Setting,
     random: &mut SplitMix64,
     is_foreign: bool,
     counts: &mut Counts,
@@ -189,7 +190,6 @@ pub(super) fn reverse(
     }
     let floats = readable(graph).into_iter().filter(|&value| graph.type_of(value).dtype == DType::F32);
     let values = some_of(random, floats.collect());
-    let setting = Setting::reverse(random);
     let arriving = if random.below(2) == 0 { 0 } else { distinct(&losses) };
     let order = Order {
         setting,
