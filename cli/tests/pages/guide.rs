@@ -138,6 +138,66 @@ fn commands_without_output_have_valid_options() {
     assert!(checked >= 5, "the pages have {checked} such commands");
 }
 
+/// Makes the files that commands of the guide name: graphs and plans, the dumps of a program, and a corpus.
+const PREPARE: &str = r#"
+autobatch emit treelstm --instances 4 -o trees.abg
+autobatch plan trees.abg -o trees.plan
+autobatch emit lattice --instances 4 -o lattice.abg
+autobatch show bad.graph -o bad.abg
+AUTOBATCH_DUMP=dump autobatch train treelstm --hidden 8 --count 16 --epochs 1 --save dumped.safetensors
+AUTOBATCH_DUMP=dumps autobatch eval treelstm --weights dumped.safetensors
+mkdir trees
+printf '9\t( ( ( [MAX 2 ) ( ( ( [FIRST 9 ) 6 ) ] ) ) ] )\n' > trees/one.tsv
+"#;
+
+/// A graph whose cell makes an infinity of a finite number.
+const BAD: &str = r#"autobatch graph 2
+module "bad"
+site !0 "src/bad.rs" 3:9
+
+graph
+site !1 "src/bad.rs" 10:5
+%0 = fill f32[2] {value=0.0} !1
+%1 = log(%0) !1
+output "x" %1
+"#;
+
+/// The command of the guide that a test runs for a line: without a launcher of processes, because one process gives the same
+/// results. `None` for commands that build, install or measure, which take minutes.
+fn run_line(line: &str) -> Option<String> {
+    let own = own_arguments(line)?;
+    let builds = line.contains("cargo ");
+    let measures = own.first().is_some_and(|verb| ["bench", "calibrate", "sweep"].contains(verb));
+    let quick = match own.as_slice() {
+        ["train", ..] => &["--hidden", "8", "--count", "16"][..],
+        _ => &[],
+    };
+    let variables = line.split_whitespace().take_while(|word| word.contains('='));
+    let words = variables.chain(["autobatch"]).chain(own.iter().copied()).chain(quick.iter().copied());
+    (!builds && !measures).then(|| words.collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn shell_blocks_of_the_guide_run() {
+    let scratch = Scratch::new("shell-blocks");
+    scratch.write("bad.graph", BAD);
+    let prepared = scratch.run(&["-e", "-c"], PREPARE);
+    assert!(!prepared.contains("error"), "{prepared}");
+    let (mut ran, mut complaints) = (0, Vec::new());
+    for (place, line) in commands().into_iter().filter(|(place, _)| place.contains("docs/src")) {
+        let Some(command) = run_line(&line) else { continue };
+        let printed = scratch.run(&["-c"], &command);
+        // Its purpose is the error that it ends with.
+        let fails = command.contains("--watch") && !command.contains(" -- ");
+        if printed.contains("[exit ") != fails || fails && !printed.contains("infinity") {
+            complaints.push(format!("{place}: {command}\n{printed}"));
+        }
+        ran += 1;
+    }
+    assert!(ran >= 12, "{ran} commands ran");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
 /// The names after an option of cargo, such as `-p` or `--example`.
 fn values<'a>(line: &'a str, option: &str) -> Vec<&'a str> {
     let words: Vec<&str> = line.split_whitespace().take_while(|word| *word != "--").collect();

@@ -9,6 +9,7 @@
 mod bundle;
 mod errands;
 mod guide;
+mod install;
 mod links;
 mod mask;
 mod page;

@@ -22,6 +22,11 @@ impl Scratch {
         Self(folder)
     }
 
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.0.join(name), content).expect("the target folder is writable");
+    }
+
     /// Runs a script of bash. Returns both output streams in their order, and the exit code if it is not 0.
     ///
     /// The script sees `autobatch` as a command, the root of the repository as `$AUTOBATCH`, and no other variable of
