@@ -20,6 +20,7 @@ pub mod picture;
 pub mod planning;
 mod progress;
 mod ranks;
+mod shell;
 mod trained;
 pub mod verbs;
 mod version;

@@ -1,10 +1,11 @@
 //! Planning of graphs for all verbs, with the figures that reports show.
 
 use crate::failure::Failure;
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{GraphData, OutputKind};
+use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::schedule::{Batches, Policy, Schedule, Scratch};
-use autobatch_planner::{Jobs, Planner, Request, RowOrder};
+use autobatch_planner::{Gradients, Jobs, Planner, Request, RowOrder};
 use std::time::{Duration, Instant};
 
 /// Options of planning.
@@ -14,7 +15,8 @@ pub struct PlanOptions {
     pub policy: Policy,
     /// The order of rows.
     pub rows: RowOrder,
-    /// Whether the plan is for inference or for training. In training, dropout draws noise.
+    /// Whether the plan is for inference or for training. In training, dropout draws noise, and the plan of a graph with losses
+    /// has their gradients.
     pub mode: Mode,
 }
 
@@ -53,11 +55,14 @@ pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failur
 /// Plans a graph.
 pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Planned, Failure> {
     let mut planner = Planner::new(policy(&options.policy)?);
+    let losses = if options.training() { losses(graph) } else { Vec::new() };
+    let gradients = Gradients { losses: &losses, params: None, values: &[] };
     let in_file = |error| Failure::input(format!("{path}: {error}"));
     let request = Request {
         mode: options.mode,
         training: options.training(),
         rows: options.rows,
+        gradients: (!losses.is_empty()).then_some(gradients),
         ..Request::default()
     };
     planner.plan(graph, &request).map_err(in_file)?;
@@ -73,6 +78,14 @@ pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Plan
     let plan = plan.verify().map_err(broken)?;
     let batches = schedule(graph, &options.policy)?;
     Ok(Planned { plan, took, batches, without_reuse })
+}
+
+/// The losses of a graph, each with its share of their mean.
+fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
+    let outputs = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
+    let values: Vec<ValueId> = outputs.map(|output| output.value).collect();
+    let share = 1.0 / values.len().max(1) as f32;
+    values.into_iter().map(|value| (value, share)).collect()
 }
 
 /// The batches that a policy chooses for the nodes of a graph.

@@ -64,11 +64,12 @@ pub fn load(path: &str, extension: &str, bytes: &[u8]) -> Result<Loaded, Refused
 
 /// Loads a binary file whose name does not tell its kind; the header does.
 fn sniff_binary(path: &str, bytes: &[u8]) -> Result<Loaded, Refused> {
+    let help = "graphs are .graph, .abg or .json files, plans are .plan, .abp or .json files; `autobatch emit` makes graphs";
     match GraphData::from_bytes(bytes) {
         Ok(graph) => Ok(Loaded::Graph(Box::new(graph))),
         Err(LoadError::Kind { .. }) => binary_plan(path, bytes),
+        Err(_) if bytes.is_empty() => Err(Refused::file(format!("{path}: the file is empty")).help(help)),
         Err(LoadError::Foreign) => {
-            let help = "graphs are .graph, .abg or .json files, plans are .plan, .abp or .json files; `autobatch emit` makes graphs";
             Err(Refused::file(format!("{path}: the file is neither a graph nor a plan")).help(help))
         }
         Err(error) => Err(Refused::file(format!("{path}: {error}"))),

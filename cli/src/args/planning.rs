@@ -70,6 +70,6 @@ pub enum ModeArg {
     /// Computes outputs only and reuses rows.
     #[default]
     Infer,
-    /// Keeps every row for the computation of gradients.
+    /// Keeps every row, and computes the gradients of the losses that `emit --loss` writes.
     Train,
 }

@@ -58,6 +58,9 @@ pub struct TrainArgs {
     /// Checkpoint file, such as NAME.safetensors, written after every epoch; NAME.best.safetensors gets the best epoch.
     #[arg(long, value_parser = file)]
     pub save: Option<String>,
+    /// Write the checkpoint of --save also within an epoch, whenever this many minutes have passed.
+    #[arg(long, value_name = "MINUTES", requires = "save", allow_negative_numbers = true)]
+    pub save_every: Option<f64>,
     /// Checkpoint of --save from which to continue with equal bits.
     #[arg(long, value_parser = path)]
     pub resume: Option<String>,
@@ -65,7 +68,7 @@ pub struct TrainArgs {
     /// not on the number of processes [default: whole minibatches; 8 under mpirun].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
     pub shards: Option<u32>,
-    /// Divide the state of the optimizer among the processes of mpirun.
+    /// Divide the state of the optimizer equally among the processes of mpirun, which keep it for a part of all elements each.
     #[arg(long)]
     pub divide_states: bool,
     /// Output file for the first 100 steps of all processes on one time line, as trace events for Perfetto.

@@ -55,7 +55,7 @@ fn model(args: &EmitArgs) -> Result<GraphData, Failure> {
     for (key, instance) in minibatch(args, &lesson)?.enumerate() {
         graph.instance(key as u64);
         if args.loss {
-            graph.output(&format!("{key}.loss"), lesson.workload.loss(&graph, instance));
+            graph.loss(&format!("{key}.loss"), lesson.workload.loss(&graph, instance));
             continue;
         }
         let mut outputs = Vec::new();

@@ -12,6 +12,7 @@ use autobatch::Device;
 use autobatch::runtime_cpu::{Counters, resolve_threads};
 use autobatch::train::read_weights;
 use autobatch_bench::Machine;
+use autobatch_inspector::steps::Kinds;
 use autobatch_inspector::text::{byte_size, count, plural, table};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -90,7 +91,8 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
         }
     )?;
     if args.counters {
-        write_counters(executor.counters().expect("the run was counted"), &plan, console)?;
+        let kinds = Kinds::with_graph(&plan, Some(&graph));
+        write_counters(executor.counters().expect("the run was counted"), &kinds, console)?;
     }
     console.write_all(written.as_bytes())?;
     Ok(Answer::Yes)
@@ -200,9 +202,9 @@ fn show(outputs: &[Output<'_>], console: &mut Console<'_>) -> Result<(), Failure
     Ok(())
 }
 
-fn write_counters(counters: &Counters, plan: &Plan, console: &mut Console<'_>) -> Result<(), Failure> {
+fn write_counters(counters: &Counters, kinds: &Kinds, console: &mut Console<'_>) -> Result<(), Failure> {
     let mut rows = vec![["kernel", "steps", "rows", "moved", "Mflop", "time"].map(str::to_owned).to_vec()];
-    for kernel in counters.by_kernel(plan) {
+    for kernel in counters.by_kind(kinds.names(), |step| kinds.of_step(step.step as usize)) {
         rows.push(vec![
             kernel.name.clone(),
             count(kernel.steps),

@@ -230,8 +230,7 @@ fn code_3_is_a_malformed_file() {
     let output = autobatch(&["plan", "-"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(
-        String::from_utf8_lossy(&output.stderr)
-            .starts_with("error: standard input: the file is neither a graph nor")
+        String::from_utf8_lossy(&output.stderr).starts_with("error: standard input: the file is empty\n")
     );
     let output = autobatch(&["plan", "no-such.graph"]);
     assert_eq!(output.status.code(), Some(3));

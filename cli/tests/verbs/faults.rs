@@ -175,16 +175,21 @@ fn a_read_only_folder_and_a_read_only_file_are_errors() {
 fn a_training_that_is_killed_again_and_again_ends_with_the_bits_of_an_undisturbed_one() {
     let folder = folder("faults_killed");
     let paths = ["whole", "killed"].map(|name| format!("{folder}/{name}.safetensors"));
+    let [whole, killed] = &paths;
     let train = |path: &str, resumes: bool| {
         let mut command = Command::new(PROGRAM);
-        command.args(["train", "names", "--hidden", "8", "--count", "64", "--epochs", "12", "--save", path]);
+        command.args(["train", "names", "--hidden", "8", "--count", "64", "--epochs", "12", "--batch", "16"]);
+        command.args(["--save", path]);
+        if path == killed {
+            // A checkpoint after each step.
+            command.args(["--save-every", "0"]);
+        }
         if resumes {
             command.args(["--resume", path]);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command.spawn().expect("the program was built")
     };
-    let [whole, killed] = &paths;
     let ended = train(whole, false).wait_with_output().expect("it ends");
     assert!(ended.status.success());
     let mut delay = 13;
@@ -198,7 +203,7 @@ fn a_training_that_is_killed_again_and_again_ends_with_the_bits_of_an_undisturbe
     }
     let last = train(killed, Path::new(killed).exists()).wait_with_output().expect("it ends");
     assert!(last.status.success(), "{}", String::from_utf8_lossy(&last.stderr));
-    let [whole, killed] = paths.map(|path| std::fs::read(path).expect("a checkpoint"));
+    let [whole, killed] = [whole, killed].map(|path| std::fs::read(path).expect("a checkpoint"));
     assert!(whole == killed, "the bits differ");
     let left: Vec<String> = names(&folder).into_iter().filter(|name| name.ends_with(".partial")).collect();
     assert!(left.is_empty(), "a write removes what killed writers left: {left:?}");

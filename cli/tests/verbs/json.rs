@@ -57,7 +57,8 @@ fn explain_prints_json() {
     has(&all["fused"], &["ops", "stages", "kernels"]);
     assert!(all["hint"].is_null(), "no order has fewer batches: {all:#}");
     let worse = answer(&["explain", ORDER, "--policy", "none", "--json"]);
-    assert_eq!(worse["hint"], serde_json::json!({"policy": "beam:16", "saves": 5}));
+    assert_eq!((&worse["hint"]["policy"], &worse["hint"]["saves"]), (&"beam:16".into(), &5.into()));
+    assert!(worse["hint"]["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{worse:#}");
     has(&all["kernels"][0], &["kernel", "steps", "rows", "multiply_adds"]);
     let findings = all["missed_batching"].as_array().expect("findings are a list");
     assert!(findings.iter().any(|finding| finding["cause"].get("signatures").is_some()), "{all:#}");

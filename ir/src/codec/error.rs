@@ -77,6 +77,7 @@ const fn other_version(kind: Kind, newer: bool) -> &'static str {
 
 fn other_length(expected: u64, found: u64) -> String {
     match found < expected {
+        true if found == 0 => format!("is empty: expected {expected} bytes or more; copy it again"),
         true => format!("is truncated: expected {expected} bytes, found {found}; copy it again"),
         false => format!("has trailing bytes: expected {expected} bytes, found {found}"),
     }

@@ -129,7 +129,7 @@ fn rejections_say_what_to_do() {
         rejection(&bytes).to_string().replace(&size, "SIZE").replace(&more, "MORE")
     };
     assert_snapshot!(edited(&|bytes| bytes[0] = b'a'), @"this is not a binary file of autobatch: the first bytes differ; is it a text file?");
-    assert_snapshot!(edited(&|bytes| bytes.clear()), @"this is not a binary file of autobatch: the first bytes differ; is it a text file?");
+    assert_snapshot!(edited(&|bytes| bytes.clear()), @"the file is empty: expected 32 bytes or more; copy it again");
     assert_snapshot!(edited(&|bytes| bytes[8] = Kind::Module as u8), @"expected a graph (.abg), found a module (.abm); name a file of the expected kind");
     assert_snapshot!(edited(&|bytes| bytes[8] = 9), @"expected a graph, found an unknown kind of file; update autobatch");
     assert_snapshot!(edited(&|bytes| bytes[12] = 3), @"the file has format version 3, this autobatch reads 2: update autobatch");

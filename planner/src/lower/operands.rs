@@ -79,15 +79,12 @@ fn write_lists(
     let numbers = lanes.iter().map(|&lane| rows.lists.number(column + lane.index()));
     let append = |tables: &mut Vec<u32>, number: ListId| {
         let items = rows.lists.items(number).iter();
-        let final_row = |row: ProvisionalRow| rows.rows[row];
         match context.is_growing() {
-            true => {
-                tables.extend(items.map(|&value| match context.existing.get(ValueId::new(value as usize)) {
-                    Some((_, row)) => row.0,
-                    None => final_row(rows.row_of[value as usize]),
-                }))
-            }
-            false => tables.extend(items.map(|&row| final_row(ProvisionalRow(row)))),
+            true => tables.extend(items.map(|&value| {
+                let value = ValueId::new(value as usize);
+                context.existing.get(value).map_or_else(|| rows.row(value), |(_, row)| row.0)
+            })),
+            false => tables.extend(items.map(|&row| rows.rows[ProvisionalRow(row)])),
         }
     };
     let tables = &mut plan.tables;

@@ -26,7 +26,7 @@ impl Places<'_> {
                 let node = graph.arena.node(graph.arena.producer(value));
                 let own = &self.storage.sigs[node.sig];
                 let (field, _) = own.results[value.index() - node.results as usize];
-                (field, RowId(self.rows.rows[self.rows.row_of[value.index()]]))
+                (field, RowId(self.rows.row(value)))
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::schedule::Batches;
 use crate::stage::{Product, Stage};
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, SigId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use std::fmt::{self, Write};
 use std::ops::Range;
 
@@ -51,6 +51,13 @@ pub(crate) struct Rows {
     pub(crate) bound: Vec<u32>,
     /// The lists that operands are.
     pub(crate) lists: Lists,
+}
+
+impl Rows {
+    /// The final row of a needed value; of a constant, that of its first copy.
+    pub(crate) fn row(&self, value: ValueId) -> u32 {
+        self.rows[self.row_of[value.index()]]
+    }
 }
 
 /// The batches of a graph's jobs, with the storage of their results.

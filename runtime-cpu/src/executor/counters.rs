@@ -158,30 +158,38 @@ impl Counters {
     /// The sums by kernel, longest time first; ties by kernel number.
     #[must_use]
     pub fn by_kernel(&self, plan: &Plan) -> Vec<KernelCount> {
-        let mut kernels: Vec<KernelCount> = (0..)
-            .map(KernelId)
-            .zip(&plan.kernels)
-            .map(|(id, kernel)| KernelCount {
-                kernel: id,
-                name: kernel.name.clone(),
+        let names: Vec<&str> = plan.kernels.iter().map(|kernel| &*kernel.name).collect();
+        self.by_kind(&names, |step| step.kernel.index())
+    }
+
+    /// The sums over the steps of each kind, by falling time. `kind_of` numbers the kinds in the order of their names.
+    #[must_use]
+    pub fn by_kind(
+        &self,
+        names: &[impl AsRef<str>],
+        kind_of: impl Fn(&StepCount) -> usize,
+    ) -> Vec<KernelCount> {
+        let mut kinds: Vec<Option<KernelCount>> = vec![None; names.len()];
+        for step in &self.steps {
+            let kind = kind_of(step);
+            let sum = kinds[kind].get_or_insert_with(|| KernelCount {
+                kernel: step.kernel,
+                name: names[kind].as_ref().to_owned(),
                 steps: 0,
                 rows: 0,
                 bytes: 0,
                 flops: 0,
                 time: Duration::ZERO,
-            })
-            .collect();
-        for step in &self.steps {
-            let sum = &mut kernels[step.kernel.index()];
+            });
             sum.steps += 1;
             sum.rows += u64::from(step.rows);
             sum.bytes += step.bytes;
             sum.flops += step.flops;
             sum.time += step.time;
         }
-        kernels.retain(|kernel| kernel.steps > 0);
-        kernels.sort_by(|a, b| b.time.cmp(&a.time).then(a.kernel.cmp(&b.kernel)));
-        kernels
+        let mut kinds: Vec<KernelCount> = kinds.into_iter().flatten().collect();
+        kinds.sort_by_key(|kind| std::cmp::Reverse(kind.time));
+        kinds
     }
 
     /// The times of the forward steps and of the reverse steps, whose kernel names end with a prime.

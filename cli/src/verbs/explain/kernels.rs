@@ -1,9 +1,11 @@
 //! The overview: steps and work by kernel, batches per depth, gathered operands, fusion and copies.
 
 use super::{Report, Subject, batching, gathers};
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::limits::footprint_line;
 use crate::planning;
+use crate::shell::quoted;
 use autobatch::runtime_cpu::footprint;
 use autobatch_inspector::steps::{Kinds, computing, multiply_adds};
 use autobatch_inspector::text::{count, plural, sparkline, table};
@@ -13,6 +15,7 @@ use autobatch_planner::schedule::Policy;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// Width of bar charts.
 const BARS: usize = 24;
@@ -42,7 +45,7 @@ fn shares(plan: &Plan, graph: Option<&GraphData>) -> Vec<Share> {
     kinds.names().iter().enumerate().map(share).collect()
 }
 
-pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
+pub(super) fn report(subject: &Subject, console: &Console<'_>) -> Result<Report, Failure> {
     let plan = &subject.plan;
     let (certificate, graph) = (&plan.certificate, subject.graph.as_ref());
     let findings = graph.map(|graph| batching::findings(graph, plan));
@@ -78,7 +81,12 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     text += &gathers::summary(plan, graph);
     text += &fused.text(plan);
     if let Some(saved) = saved {
-        let _ = writeln!(text, "hint     --policy {WIDER} saves {}", plural(saved.into(), "batch"));
+        let (batches, time) = (plural(saved.batches.into(), "batch"), console.time(saved.time));
+        let graph = quoted(&subject.graph_path);
+        let _ = writeln!(
+            text,
+            "hint     --policy {WIDER} saves {batches}, about {time} of execution: autobatch plan {graph} --policy {WIDER}"
+        );
     }
     let kernels: Vec<Json> = shares(plan, graph)
         .into_iter()
@@ -87,7 +95,9 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
         })
         .collect();
     let rows: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
-    let hint = saved.map(|saved| json!({"policy": WIDER.to_string(), "saves": saved}));
+    let hint = saved.map(|saved| {
+        json!({"policy": WIDER.to_string(), "saves": saved.batches, "seconds": saved.time.as_secs_f64()})
+    });
     let json = json!({
         "file": subject.path, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
         "rows": rows, "kernels": kernels, "missed_batching": findings, "gathered": gathers::Gather::all(plan, graph),
@@ -97,14 +107,27 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     Ok(Report { text, json })
 }
 
-/// The number of batches that the wider search saves, if it saves any.
-fn saved_by_wider(subject: &Subject) -> Result<Option<u32>, Failure> {
+/// The savings of the wider search.
+#[derive(Clone, Copy)]
+struct Saved {
+    batches: u32,
+    /// The expected time of as many steps, by the table of policy `auto`.
+    time: Duration,
+}
+
+/// Returns the savings of the wider search, if it saves batches.
+fn saved_by_wider(subject: &Subject) -> Result<Option<Saved>, Failure> {
     let certificate = &subject.plan.certificate;
     let is_worthwhile =
         |graph: &&GraphData| certificate.batches > certificate.bound && graph.arena.len() <= MAX_SEARCHED;
     let Some(graph) = subject.graph.as_ref().filter(is_worthwhile) else { return Ok(None) };
     let wider = planning::schedule(graph, &WIDER)?.len() as u32;
-    Ok(certificate.batches.checked_sub(wider).filter(|&saved| saved > 0))
+    let Some(batches) = certificate.batches.checked_sub(wider).filter(|&saved| saved > 0) else {
+        return Ok(None);
+    };
+    let step = planning::policy(&Policy::Auto)?.costs().map_or(0.0, |table| table.typical().fixed);
+    let time = Duration::from_nanos((f64::from(batches) * step) as u64);
+    Ok(Some(Saved { batches, time }))
 }
 
 fn kernel_table(plan: &Plan, graph: Option<&GraphData>) -> String {

@@ -32,6 +32,8 @@ struct Subject {
     path: String,
     plan: Verified<Plan>,
     graph: Option<GraphData>,
+    /// The file of the graph as commands name it.
+    graph_path: String,
     /// Whether the plan was loaded from a file.
     from_file: bool,
 }
@@ -51,7 +53,13 @@ impl Subject {
                 let waiting = Waiting::new("planning");
                 let plan = planning::plan(&path, &graph, &args.planning.options())?.plan;
                 drop(waiting);
-                return Ok(Self { path, plan, graph: Some(*graph), from_file: false });
+                return Ok(Self {
+                    graph_path: path.clone(),
+                    path,
+                    plan,
+                    graph: Some(*graph),
+                    from_file: false,
+                });
             }
             Loaded::Plan(plan) => *plan,
         };
@@ -71,7 +79,8 @@ impl Subject {
             }
             None => adjacent_graph(&path, |graph_path, graph| check(graph_path, graph).is_ok()),
         };
-        Ok(Self { path, plan, graph, from_file: true })
+        let graph_path = args.graph.clone().unwrap_or_else(|| "GRAPH".to_owned());
+        Ok(Self { path, plan, graph, graph_path, from_file: true })
     }
 
     /// The graph, which `option` needs.
@@ -130,7 +139,7 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
     } else if args.gathers {
         gathers::report(&subject.plan, subject.graph.as_ref())
     } else {
-        kernels::report(&subject)?
+        kernels::report(&subject, console)?
     };
     drop(waiting);
     let text = if args.json { format!("{:#}\n", report.json) } else { report.text };

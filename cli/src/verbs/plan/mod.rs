@@ -148,14 +148,18 @@ pub(super) fn gap_text(plan: &Plan) -> String {
     format!("gap {:.0} %", certificate.gap() * 100.0)
 }
 
-/// `87: 85 batches and 2 steps for inputs and constants`; `None` if every step is a batch.
+/// `87: 85 batches and 2 steps for inputs and constants`; `None` if every step is a batch. The certificate counts the batches of
+/// the forward direction, so those of the reverse are named apart.
 pub(super) fn source_text(plan: &Plan) -> Option<String> {
-    let (all, batches) = (plan.steps.len(), computing(plan).count());
-    let sources = (all - batches) as u64;
-    (sources > 0).then(|| {
-        let batches = plural(batches as u64, "batch");
-        format!("{all}: {batches} and {} for inputs and constants", plural(sources, "step"))
-    })
+    let (all, computing) = (plan.steps.len(), computing(plan).count());
+    let ahead = (plan.certificate.batches as usize).min(computing);
+    let parts = [
+        (computing - ahead, format!("{} of the reverse", computing - ahead)),
+        (all - computing, format!("{} for inputs and constants", plural((all - computing) as u64, "step"))),
+    ];
+    let others: Vec<String> = parts.into_iter().filter(|part| part.0 > 0).map(|part| part.1).collect();
+    let batches = plural(ahead as u64, "batch");
+    (!others.is_empty()).then(|| format!("{all}: {batches} and {}", others.join(" and ")))
 }
 
 fn print_header(

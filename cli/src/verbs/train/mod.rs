@@ -66,6 +66,15 @@ enum End {
     Interrupted,
 }
 
+/// Why an epoch stops before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// A checkpoint is due.
+    Save,
+    /// The run ends.
+    End(End),
+}
+
 /// A run of training.
 struct Run<'a> {
     args: &'a TrainArgs,
@@ -87,6 +96,8 @@ struct Run<'a> {
     wrote_epoch: bool,
     epochs: u64,
     start: Instant,
+    /// The time of the last checkpoint.
+    saved: Instant,
 }
 
 impl<'a> Run<'a> {
@@ -145,17 +156,22 @@ impl<'a> Run<'a> {
             wrote_epoch: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
             start: Instant::now(),
+            saved: Instant::now(),
         })
     }
 
     /// Trains all epochs.
     fn epochs(&mut self, console: &mut Console<'_>) -> Result<End, Failure> {
         for epoch in self.trainer.progress().epoch..self.epochs {
-            let (totals, end) = self.epoch(epoch)?;
-            if let Some(end) = end {
+            let totals = loop {
+                let (totals, stop) = self.epoch(epoch)?;
+                let Some(stop) = stop else { break totals };
                 totals.note(&mut self.trainer);
-                return Ok(end);
-            }
+                match stop {
+                    Stop::Save => self.save(false)?,
+                    Stop::End(end) => return Ok(end),
+                }
+            };
             let development = self.lesson.part(CorpusPart::Development);
             let measured = measure_on_ranks(&mut self.trainer, self.lesson, development, self.batch)?;
             self.trainer.set_progress(Progress { epoch: epoch + 1, batches: 0 });
@@ -181,8 +197,8 @@ impl<'a> Run<'a> {
         Ok(End::Complete)
     }
 
-    /// Trains one epoch, or the rest of it after a resumption. Returns a reason if the run ends within the epoch.
-    fn epoch(&mut self, epoch: u64) -> Result<(Totals, Option<End>), Failure> {
+    /// Trains one epoch, or the rest of it after a resumption or a checkpoint. Returns a reason to stop within the epoch.
+    fn epoch(&mut self, epoch: u64) -> Result<(Totals, Option<Stop>), Failure> {
         let train = self.lesson.train();
         let seed = self.args.model.seed ^ ORDER_SALT ^ epoch.wrapping_mul(0x9e37_79b9);
         let mut batches: Vec<Vec<&usize>> = match self.args.bucket {
@@ -199,11 +215,17 @@ impl<'a> Run<'a> {
         let mut done = self.trainer.progress().batches;
         let mut totals = if done > 0 { Totals::from_note(&self.trainer) } else { Totals::default() };
         let (workload, start) = (&self.lesson.workload, self.start);
-        let limit = self.args.max_minutes.map(|minutes| minutes * 60.0);
-        let end = || match limit {
-            _ if interrupt::is_requested() => Some(End::Interrupted),
-            Some(limit) if start.elapsed().as_secs_f64() >= limit => Some(End::OutOfTime),
-            _ => None,
+        let [limit, interval] = [self.args.max_minutes, self.args.save_every]
+            .map(|minutes| minutes.map(|minutes| minutes * 60.0));
+        let (first, saved) = (done, self.saved);
+        let is_over = |since: Instant, limit: Option<f64>| {
+            limit.is_some_and(|limit| since.elapsed().as_secs_f64() >= limit)
+        };
+        let stop = |done: u64| match () {
+            () if interrupt::is_requested() => Some(Stop::End(End::Interrupted)),
+            () if is_over(start, limit) => Some(Stop::End(End::OutOfTime)),
+            () if done > first && is_over(saved, interval) => Some(Stop::Save),
+            () => None,
         };
         let count = batches.len() as u64;
         let mut bar = match self.trainer.rank() {
@@ -214,7 +236,7 @@ impl<'a> Run<'a> {
         let is_alone = self.trainer.ranks() == 1;
         let mut steps = self.trainer.pass(batches, |g, &instance| workload.loss(g, instance));
         while done < count {
-            let own = end();
+            let own = stop(done);
             if own.is_some() && is_alone {
                 return Ok((totals, own));
             }
@@ -229,8 +251,8 @@ impl<'a> Run<'a> {
             steps.set_progress(Progress { epoch, batches: done });
             bar.report(&step);
             totals.add(&step);
-            if let Some(end) = shared::end_of(step.signal) {
-                return Ok((totals, Some(end)));
+            if let Some(stop) = shared::stop_of(step.signal) {
+                return Ok((totals, Some(stop)));
             }
         }
         Ok((totals, None))
@@ -238,6 +260,7 @@ impl<'a> Run<'a> {
 
     /// Writes the checkpoint, and another one if the epoch is the best.
     fn save(&mut self, is_best: bool) -> Result<(), Failure> {
+        self.saved = Instant::now();
         let Some(path) = &self.args.save else { return Ok(()) };
         let mut paths = vec![path.clone()];
         paths.extend(is_best.then(|| best_path(path)));
@@ -310,9 +333,12 @@ fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Fai
         let message = format!("--lr must be above 0 and below 3.4e38, found {}", short(rate));
         return Err(Failure::usage(message).help("most models learn with rates from 0.0001 to 1"));
     }
-    for (name, found) in
-        [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
-    {
+    for (name, found) in [
+        ("clip", args.clip),
+        ("decay", args.decay),
+        ("max-minutes", args.max_minutes.unwrap_or(0.0)),
+        ("save-every", args.save_every.unwrap_or(0.0)),
+    ] {
         if found < 0.0 || found.is_nan() {
             return Err(Failure::usage(format!("--{name} must be 0 or more, found {found}")));
         }

@@ -1,6 +1,7 @@
 //! The command that continues a run, and the options that changed since its checkpoint.
 
 use crate::args::{ModelArgs, TrainArgs};
+use crate::shell::quoted;
 use autobatch::Trainer;
 use clap::ValueEnum;
 use std::collections::BTreeMap;
@@ -74,6 +75,7 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
         bucket,
         curve,
         save,
+        save_every,
         resume: _,
         shards,
         divide_states,
@@ -108,6 +110,7 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
     curve.iter().for_each(|path| option("--curve", Some(path.clone())));
     option("--shards", shards.map(|shards| shards.to_string()));
     option("--save", save.clone());
+    option("--save-every", save_every.map(|minutes| minutes.to_string()));
     option("--resume", Some(checkpoint.to_owned()));
     let switches = [
         ("--bucket", *bucket),
@@ -117,15 +120,6 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
     ];
     words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
     words.join(" ")
-}
-
-/// The word, in quotation marks if a shell would split or expand it.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "-_./:=,+@%".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 #[cfg(test)]
@@ -159,6 +153,5 @@ mod tests {
             assert_eq!(found, expected);
             assert_eq!(command(&train(&found), "x.safetensors"), found, "the command parses");
         }
-        assert_eq!(quoted("my folder/it's"), r"'my folder/it'\''s'");
     }
 }

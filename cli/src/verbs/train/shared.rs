@@ -1,7 +1,7 @@
 //! Training on several processes: their agreement, and a common end.
 
-use super::End;
 use super::trace::Trace;
+use super::{End, Stop};
 use crate::args::TrainArgs;
 use crate::failure::Failure;
 use crate::ranks::Ranks;
@@ -82,20 +82,23 @@ fn push_files(folder: &Path, hash: &mut StructureHash) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The signal of a process that has a reason to end. All processes end after the step that carries it.
-pub(super) fn signal(own: Option<End>) -> u8 {
+/// The signal of a process that has a reason to stop an epoch. All processes stop after the step that carries it, for the largest
+/// signal of all.
+pub(super) fn signal(own: Option<Stop>) -> u8 {
     match own {
-        None | Some(End::Complete) => 0,
-        Some(End::OutOfTime) => 1,
-        Some(End::Interrupted) => 2,
+        None | Some(Stop::End(End::Complete)) => 0,
+        Some(Stop::Save) => 1,
+        Some(Stop::End(End::OutOfTime)) => 2,
+        Some(Stop::End(End::Interrupted)) => 3,
     }
 }
 
-/// The reason to end that the largest signal of all processes gives.
-pub(super) fn end_of(signal: u8) -> Option<End> {
+/// The reason to stop that the largest signal of all processes gives.
+pub(super) fn stop_of(signal: u8) -> Option<Stop> {
     match signal {
         0 => None,
-        1 => Some(End::OutOfTime),
-        _ => Some(End::Interrupted),
+        1 => Some(Stop::Save),
+        2 => Some(Stop::End(End::OutOfTime)),
+        _ => Some(Stop::End(End::Interrupted)),
     }
 }
