@@ -1014,7 +1014,7 @@ class TrainError(AutobatchError):
 
 class Trainer:
     """A session with an optimiser. Steps change its weights."""
-    def __init__(self, module: Module, optimizer: Optimizer, *, device: str = 'cpu', policy: str | None = None, threads: int = 0, seed: int = 0, memory_limit: int | None = None, work_limit: float | None = None, skip_non_finite: bool = False, update_unused: bool = False, shards: int | None = None, group: Communicator | None = None) -> None:
+    def __init__(self, module: Module, optimizer: Optimizer, *, device: str = 'cpu', policy: str | None = None, threads: int = 0, seed: int = 0, memory_limit: int | None = None, work_limit: float | None = None, skip_non_finite: bool = False, update_unused: bool = False, shards: int | None = None, group: Communicator | None = None, divide_states: Any = False) -> None:
         ...
     def __reduce__(self) -> tuple[Any, ...]:
         ...
