@@ -1,8 +1,8 @@
 //! Planning of graphs for all verbs, with the figures that reports show.
 
 use crate::failure::Failure;
-use autobatch_ir::graph::{GraphData, OutputKind};
-use autobatch_ir::id::ValueId;
+use autobatch_inspector::losses;
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::schedule::{Batches, Policy, Schedule, Scratch};
 use autobatch_planner::{Gradients, Jobs, Planner, Request, RowOrder};
@@ -55,7 +55,7 @@ pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failur
 /// Plans a graph.
 pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Planned, Failure> {
     let mut planner = Planner::new(policy(&options.policy)?);
-    let losses = if options.training() { losses(graph) } else { Vec::new() };
+    let losses = losses(graph, options.mode);
     let gradients = Gradients { losses: &losses, params: None, values: &[] };
     let in_file = |error| Failure::input(format!("{path}: {error}"));
     let request = Request {
@@ -78,14 +78,6 @@ pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Plan
     let plan = plan.verify().map_err(broken)?;
     let batches = schedule(graph, &options.policy)?;
     Ok(Planned { plan, took, batches, without_reuse })
-}
-
-/// The losses of a graph, each with its share of their mean.
-fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
-    let outputs = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
-    let values: Vec<ValueId> = outputs.map(|output| output.value).collect();
-    let share = 1.0 / values.len().max(1) as f32;
-    values.into_iter().map(|value| (value, share)).collect()
 }
 
 /// The batches that a policy chooses for the nodes of a graph.

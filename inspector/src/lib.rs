@@ -19,7 +19,20 @@ pub mod why;
 pub use load::{Loaded, load, plan_json};
 pub use refused::{Cause, Refused};
 
+use autobatch_ir::graph::{GraphData, OutputKind};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Mode;
 use autobatch_planner::schedule::{LoadError, Policy, Schedule};
+
+/// Returns the losses that a plan of a mode differentiates, each with its share of their mean; none but for training.
+#[must_use]
+pub fn losses(graph: &GraphData, mode: Mode) -> Vec<(ValueId, f32)> {
+    let is_loss = |kind: OutputKind| mode == Mode::Train && kind == OutputKind::Loss;
+    let values: Vec<ValueId> =
+        graph.outputs.iter().filter(|output| is_loss(output.kind)).map(|output| output.value).collect();
+    let share = 1.0 / values.len().max(1) as f32;
+    values.into_iter().map(|value| (value, share)).collect()
+}
 
 /// Loads a policy with its table or costs.
 ///

@@ -43,7 +43,7 @@ impl Draw {
     /// As [`Value::get`].
     #[track_caller]
     pub fn run<'g, S>(
-        &self,
+        self,
         g: &'g Graph,
         start: S,
         seed: u64,
@@ -55,7 +55,7 @@ impl Draw {
     }
 
     async fn draw<'g, S>(
-        &self,
+        self,
         g: &'g Graph,
         mut state: S,
         seed: u64,

@@ -48,7 +48,7 @@ impl Search {
     /// As [`Value::get`].
     #[track_caller]
     pub fn run<'g, S>(
-        &self,
+        self,
         g: &'g Graph,
         start: S,
         scores: impl Fn(&S) -> Value<'g>,
@@ -59,7 +59,7 @@ impl Search {
     }
 
     async fn search<'g, S>(
-        &self,
+        self,
         g: &'g Graph,
         start: S,
         scores: impl Fn(&S) -> Value<'g>,

@@ -13,7 +13,9 @@ const LONGEST: usize = 4;
 fn scores_that_hold_nan_are_refused() -> Result<()> {
     let mut session = Session::new(&ModuleBuilder::new("none").build()?, Device::Cpu)?;
     let (g, scores) = (session.graph(), [0.0, f32::NAN, 1.0]);
-    let found = session.tasks(&g, [Search::new(2, 5).run(&g, (), |()| g.input(&scores), |(), _| ())]);
+    // The task owns its search.
+    let search = |longest| Search::new(2, longest).run(&g, (), |()| g.input(&scores), |(), _| ());
+    let found = session.tasks(&g, [5].map(search));
     assert!(found.unwrap_err().to_string().contains("the scores behind 0 symbols hold NaN"));
     let g = session.graph();
     let drawn = session.tasks(&g, [Draw::new(2, 5).run(&g, (), 1, |()| g.input(&scores), |(), _| ())]);

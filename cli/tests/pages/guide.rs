@@ -167,7 +167,7 @@ output "x" %1
 fn run_line(line: &str) -> Option<String> {
     let own = own_arguments(line)?;
     let builds = line.contains("cargo ");
-    let measures = own.first().is_some_and(|verb| ["bench", "calibrate", "sweep"].contains(verb));
+    let measures = own.first().is_some_and(|verb| ["bench", "sweep"].contains(verb));
     let quick = match own.as_slice() {
         ["train", ..] => &["--hidden", "8", "--count", "16"][..],
         _ => &[],

@@ -11,11 +11,11 @@ mod view;
 pub use document::{Files, document};
 
 use crate::why::{Question, why};
-use crate::{Loaded, Refused, load, load_policy, names};
+use crate::{Loaded, Refused, load, load_policy, losses, names};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::schedule::Policy;
-use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -95,9 +95,17 @@ impl Inspected {
         let policy: Policy = policy.parse().map_err(|error| Refused::question(format!("{error}")))?;
         let mode = if mode == "train" { Mode::Train } else { Mode::Infer };
         let mut planner = Planner::new(load_policy(&policy)?);
-        let request =
-            Request { mode, training: mode == Mode::Train, rows: RowOrder::default(), ..Request::default() };
-        let plan = planner.plan(self.graph()?, &request).map_err(|error| Refused::file(error.to_string()))?;
+        let graph = self.graph()?;
+        let losses = losses(graph, mode);
+        let gradients = Gradients { losses: &losses, params: None, values: &[] };
+        let request = Request {
+            mode,
+            training: mode == Mode::Train,
+            rows: RowOrder::default(),
+            gradients: (!losses.is_empty()).then_some(gradients),
+            ..Request::default()
+        };
+        let plan = planner.plan(graph, &request).map_err(|error| Refused::file(error.to_string()))?;
         let plan = plan.verify().map_err(|errors| Refused::file(errors.to_string()))?;
         let summary = view::summary(&plan);
         (self.plan, self.policy) = (Some(plan), Some(policy));
