@@ -394,7 +394,7 @@ fn a_cell_checks_its_number_of_values() {
     assert_eq!(elsewhere.call_any(outer, [elsewhere.zeros([4])]).len(), 1);
     assert!(elsewhere.finish().unwrap_err().message.contains("another module"));
     let mut refused = ModuleBuilder::new("refused");
-    let cell = refused.cell_of_any("sum", &[f32([4])], |_, ports| vec![ports[0].sum().sum()]);
+    let cell = refused.cell_of_any("sum", &[f32([4])], |_, ports| vec![ports[0].sum().softmax()]);
     assert_eq!(cell.sig(), None);
     assert!(refused.build().is_err());
 }

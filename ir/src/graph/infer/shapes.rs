@@ -55,7 +55,8 @@ pub(super) fn split(axis: u8, parts: u32, ty: Type) -> Inferred {
 
 pub(super) fn slice(axis: u8, start: u32, len: u32, ty: Type) -> Inferred {
     let whole = extent(ty, axis)?;
-    if len == 0 || start.checked_add(len).is_none_or(|end| end > whole) {
+    reject_if!(len == 0, "the range {start}..{start} is empty");
+    if start.checked_add(len).is_none_or(|end| end > whole) {
         let end = u64::from(start) + u64::from(len);
         return rejected!("the range {start}..{end} exceeds axis {axis} of {ty}");
     }

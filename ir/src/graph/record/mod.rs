@@ -235,7 +235,9 @@ impl Recorder {
             return self.fail("loss", format!("a loss is a scalar f32, found {ty}"), None, &[], caller);
         }
         if !self.output_names.insert(name.to_owned()) {
-            return self.fail("output", format!("the name {name:?} is taken"), None, &[], caller);
+            let help = "name each output of a graph differently, for example with the number of its item";
+            let message = format!("the name {name:?} is taken");
+            return self.fail("output", message, Some(help.to_owned()), &[], caller);
         }
         self.data.outputs.push(Output { name: name.to_owned(), value, kind });
     }

@@ -3,7 +3,7 @@
 use super::Value;
 use crate::graph::op::{Binary, Compare, Fold, ListFold, Op, Over, Permutation, Unary};
 use crate::graph::record::Caller;
-use crate::types::DType;
+use crate::types::{DType, Type};
 use std::panic::Location;
 
 macro_rules! methods {
@@ -66,8 +66,6 @@ methods! {
     max_rows => Op::Reduce { fold: Fold::Max, over: Over::Last };
     /// The smallest element of each row.
     min_rows => Op::Reduce { fold: Fold::Min, over: Over::Last };
-    /// The smallest element.
-    min => Op::Reduce { fold: Fold::Min, over: Over::All };
     /// The matrix with its axes swapped.
     t => Op::Transpose(Permutation::SWAP);
     /// `x` where positive, `slope * x` elsewhere.
@@ -121,10 +119,27 @@ macro_rules! folds {
                 } else {
                     $of_value
                 };
-                self.unary(op, Location::caller())
+                self.folded(op, Location::caller())
             })*
         }
     };
+}
+
+impl<'g> Value<'g> {
+    /// The smallest element.
+    #[track_caller]
+    #[must_use]
+    pub fn min(self) -> Self {
+        self.folded(Op::Reduce { fold: Fold::Min, over: Over::All }, Location::caller())
+    }
+
+    /// Applies a fold. A fold over all elements of one number is this number.
+    fn folded(self, op: Op, caller: Caller) -> Self {
+        match op {
+            Op::Reduce { over: Over::All, .. } if self.ty() == Type::scalar(DType::F32) => self,
+            op => self.unary(op, caller),
+        }
+    }
 }
 
 folds! {

@@ -102,6 +102,10 @@ impl<'g> Value<'g> {
             let message = format!("the range {}..{} ends before it begins", range.start, range.end);
             return self.graph.refuse("slice", &message, "swap the bounds", Location::caller());
         }
+        if axis >= usize::from(u8::MAX) {
+            let message = format!("{} has no axis {axis}", self.ty());
+            return self.graph.refuse("slice", &message, "axes are counted from 0", Location::caller());
+        }
         let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (start, len) = (bound(range.start), bound(range.end.saturating_sub(range.start)));
         self.unary(Op::Slice { axis: axis_number(axis), start, len }, Location::caller())

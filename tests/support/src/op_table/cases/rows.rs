@@ -59,10 +59,12 @@ macro_rules! reduce {
                 vec![
                     good(&["f32"], vec![vec![$f(&wide(&X))]], |g, _| vec![g.input_shaped([2, 3], &X).$whole()]),
                     good(&["f32"], vec![vec![$f(&wide(&long()))]], |g, _| vec![g.input(&long()).$whole()]),
+                    // One number is its own fold.
+                    good(&["f32"], vec![vec![3.0]], |g, _| vec![g.input(&[3.0]).$whole().$whole()]),
                 ],
                 TRUE,
-                "expected rows, found a scalar",
-                |g, _| vec![g.input_shaped([], &[1.0]).$whole()],
+                "expected f32 elements, found u32",
+                |g, _| vec![g.index(1).$whole()],
             )
         }
     )*};
