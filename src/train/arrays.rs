@@ -6,6 +6,7 @@
 use autobatch_ir::numeric::half;
 use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use std::borrow::Cow;
 
 /// The longest header that readers of safetensors accept.
 const MAX_HEADER: usize = 100_000_000;
@@ -41,8 +42,12 @@ pub(crate) fn header<'a>(
     Ok([&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat())
 }
 
-pub(crate) fn little_endian(values: &[f32]) -> Vec<u8> {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+/// The bytes of an array in a file. They are those of the memory where that has the same order.
+pub(crate) fn little_endian(values: &[f32]) -> Cow<'_, [u8]> {
+    match cfg!(target_endian = "little") {
+        true => Cow::Borrowed(bytemuck::cast_slice(values)),
+        false => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    }
 }
 
 /// The shape and the values of an array.

@@ -156,13 +156,16 @@ fn write(
         let mut file = BufWriter::new(file);
         file.write_all(&first)?;
         for ((name, shape), values) in &contents {
-            let bytes = match values {
-                Some(values) => little_endian(values),
+            let state;
+            let values = match values {
+                Some(values) => values,
                 None => {
-                    let state = collected.next().transpose().map_err(|error| fail(of_ranks(error)))?;
-                    little_endian(&state.unwrap_or_default())
+                    let next = collected.next().transpose().map_err(|error| fail(of_ranks(error)))?;
+                    state = next.unwrap_or_default();
+                    &state[..]
                 }
             };
+            let bytes = little_endian(values);
             hash.push(name, shape, &bytes);
             file.write_all(&bytes)?;
         }
@@ -333,7 +336,7 @@ mod tests {
             head.hash = hash.digits();
             let mut bytes =
                 header([&named].into_iter(), Some(serde_json::to_string(&head).unwrap())).unwrap();
-            bytes.extend(little_endian(&values));
+            bytes.extend_from_slice(&little_endian(&values));
             std::fs::write(&path, bytes).unwrap();
             let loaded = trainer.load(&path).map_err(|error| error.to_string());
             assert_eq!(

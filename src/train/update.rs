@@ -193,31 +193,36 @@ impl Updater {
                 None => vec![own.clone()],
             }
         };
+        // All ranks know what every rank sends, so they agree on the number of messages.
+        let messages_of = |ranges: &Vec<Range<usize>>| {
+            let of = |&param: &ParamId| {
+                changed(param, &ranges[param.index()]).into_iter().map(move |range| (param, range))
+            };
+            messages(self.trained.iter().flat_map(of))
+        };
+        let all: Vec<Vec<Message>> = part.owned.ranges.iter().map(messages_of).collect();
+        let (own, weights) = (&all[part.owned.rank], session.weights_mut());
         let mut sent: Vec<f32> = Vec::new();
-        for &param in &self.trained {
-            let (own, values) = (part.owned.own(param), part.weights.get(param));
-            for range in changed(param, &own) {
-                sent.extend_from_slice(&values[range.start - own.start..range.end - own.start]);
+        for number in 0..all.iter().map(Vec::len).max().unwrap_or(0) {
+            sent.clear();
+            for (param, range) in own.get(number).into_iter().flatten() {
+                let first = part.owned.own(*param).start;
+                sent.extend_from_slice(&part.weights.get(*param)[range.start - first..range.end - first]);
             }
-        }
-        let all = group.all_gather(bytemuck::cast_slice(&sent))?;
-        let weights = session.weights_mut();
-        for (rank, (ranges, bytes)) in part.owned.ranges.iter().zip(&all).enumerate() {
-            let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
-            let mut rest = &floats[..];
-            for &param in &self.trained {
-                let ranges = changed(param, &ranges[param.index()]);
-                if ranges.is_empty() {
-                    continue;
+            let received = group.all_gather(bytemuck::cast_slice(&sent))?;
+            for (rank, (messages, bytes)) in all.iter().zip(&received).enumerate() {
+                let mut rest = &bytes[..];
+                for (param, range) in messages.get(number).into_iter().flatten() {
+                    let new = rest.split_off(..range.len() * size_of::<f32>());
+                    let new = new.ok_or(GroupError::Malformed { rank })?;
+                    let mut values = weights.get_mut(*param);
+                    for (value, bytes) in values[range.clone()].iter_mut().zip(new.as_chunks().0) {
+                        *value = f32::from_ne_bytes(*bytes);
+                    }
                 }
-                let mut values = weights.get_mut(param);
-                for range in ranges {
-                    let new = rest.split_off(..range.len()).ok_or(GroupError::Malformed { rank })?;
-                    values[range].copy_from_slice(new);
+                if !rest.is_empty() {
+                    return Err(GroupError::Malformed { rank }.into());
                 }
-            }
-            if !rest.is_empty() {
-                return Err(GroupError::Malformed { rank }.into());
             }
         }
         part.is_followed_by(weights);
@@ -239,18 +244,28 @@ impl Updater {
     ) -> Result<Vec<f32>> {
         let Some(part) = &self.part else { return Ok(Vec::new()) };
         let own = own.get(&state.name).map_or(&[][..], |own| own.values());
-        let all = match root {
-            Some(root) => group.gather(root, bytemuck::cast_slice(own))?,
-            None => group.all_gather(bytemuck::cast_slice(own))?,
-        };
-        let mut whole = Vec::new();
-        for (rank, bytes) in all.iter().enumerate() {
-            let count = part.owned.ranges[rank][state.param.index()].len();
-            if bytes.len() != count * size_of::<f32>() {
-                return Err(GroupError::Malformed { rank }.into());
+        let counts = part.owned.ranges.iter().map(|ranges| ranges[state.param.index()].len());
+        let is_here = root.is_none_or(|root| root == part.owned.rank);
+        let mut whole = Vec::with_capacity(if is_here { counts.clone().sum() } else { 0 });
+        // The parts of all ranks follow each other.
+        for (rank, count) in counts.enumerate() {
+            let mut left = if rank == part.owned.rank { own } else { &[] };
+            for start in (0..count).step_by(MESSAGE) {
+                let sent = left.split_off(..left.len().min(MESSAGE)).unwrap_or_default();
+                let sent = bytemuck::cast_slice(sent);
+                let received = match root {
+                    Some(root) => group.gather(root, sent)?,
+                    None => group.all_gather(sent)?,
+                };
+                if !is_here {
+                    continue;
+                }
+                let bytes = received.get(rank).map_or(&[][..], |bytes| &bytes[..]);
+                if bytes.len() != MESSAGE.min(count - start) * size_of::<f32>() {
+                    return Err(GroupError::Malformed { rank }.into());
+                }
+                whole.extend(bytes.as_chunks().0.iter().map(|bytes| f32::from_ne_bytes(*bytes)));
             }
-            // The parts of all ranks follow each other.
-            whole.extend(bytemuck::pod_collect_to_vec::<u8, f32>(bytes));
         }
         Ok(whole)
     }
@@ -285,6 +300,32 @@ impl Updater {
     }
 }
 
+/// The elements of one message: ranges of parameters.
+type Message = Vec<(ParamId, Range<usize>)>;
+
+/// The most elements of a message, so that messages take little memory.
+const MESSAGE: usize = 1 << 20;
+
+/// Cuts ranges into messages.
+fn messages(ranges: impl Iterator<Item = (ParamId, Range<usize>)>) -> Vec<Message> {
+    let (mut all, mut space) = (Vec::new(), 0);
+    for (param, mut range) in ranges {
+        while !range.is_empty() {
+            if space == 0 {
+                all.push(Message::new());
+                space = MESSAGE;
+            }
+            let end = range.end.min(range.start + space);
+            space -= end - range.start;
+            if let Some(last) = all.last_mut() {
+                last.push((param, range.start..end));
+            }
+            range.start = end;
+        }
+    }
+    all
+}
+
 /// The plan that sums the squares of all gradients of an update plan. It has the same stores, so a device keeps the states.
 fn sum_of_squares(plan: &UpdatePlan) -> Result<Verified<UpdatePlan>> {
     let gradients =
@@ -295,6 +336,7 @@ fn sum_of_squares(plan: &UpdatePlan) -> Result<Verified<UpdatePlan>> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::prelude::*;
 
     /// Trains a recurrence with one bias, or with two added ones, and returns the trained biases and the weight.
@@ -328,6 +370,18 @@ mod tests {
             sum.iter_mut().zip(named(bias)?).for_each(|(sum, x)| *sum += x);
         }
         Ok([sum, named("w")?])
+    }
+
+    #[test]
+    fn messages_hold_all_elements_in_order_and_no_more_than_fit() {
+        let ranges = [(0, 3..MESSAGE + 5), (2, 0..0), (3, 7..9), (4, 0..2 * MESSAGE)];
+        let ranges = ranges.map(|(number, range)| (ParamId::new(number), range));
+        let cut = messages(ranges.iter().cloned());
+        let sizes = cut.iter().map(|message| message.iter().map(|(_, range)| range.len()).sum::<usize>());
+        assert_eq!(sizes.collect::<Vec<_>>(), [MESSAGE, MESSAGE, MESSAGE, 4]);
+        let elements = |(param, range): (ParamId, Range<usize>)| range.map(move |at| (param, at));
+        assert!(cut.into_iter().flatten().flat_map(elements).eq(ranges.into_iter().flat_map(elements)));
+        assert!(messages(std::iter::empty()).is_empty());
     }
 
     #[test]

@@ -152,7 +152,8 @@ fn ranks_that_read_other_checkpoints_refuse_them_and_stay_as_they_were() {
 
 #[test]
 fn divided_updates_of_sparse_rows_send_those_rows() {
-    const ROWS: usize = 20_000;
+    // The elements of a rank take two messages.
+    const ROWS: usize = 300_000;
     let mut m = ModuleBuilder::new("words");
     let words = m.table("words", [ROWS, 8], Init::Uniform(0.5));
     let module = m.build().unwrap();
@@ -241,5 +242,9 @@ fn ranks_keep_equal_shares_of_the_states_and_save_them_one_by_one() {
         record.take().iter().map(|operation| operation.received).max().unwrap()
     });
     assert!(std::fs::read(&shared).unwrap() == saved, "the checkpoint of three ranks");
-    assert_eq!(received[0], 4 * 1000 * 8, "the largest message has one state of the table");
+    assert_eq!(
+        received[0],
+        4 * 337 * 8,
+        "the largest message has the part of one rank: 337 rows of the table"
+    );
 }
