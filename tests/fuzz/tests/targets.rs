@@ -92,6 +92,18 @@ fn a_case_depends_on_its_seed_and_number_alone() {
     assert!(input(1, 5) != input(1, 6) && input(1, 5) != input(2, 5));
 }
 
+/// Several uses of a parameter in these graphs contribute the same, and the proof took one for a later one.
+#[test]
+fn sums_of_equal_contributions_are_proven() {
+    let target = targets().into_iter().find(|target| target.name == "reverse").expect("it is a target");
+    let (mut bench, mut counts) = (Bench::new(target), Counts::default());
+    for number in [441_911, 590_865, 676_661] {
+        let input = bench.input(Case { seed: 601, number });
+        bench.check(&input, &mut counts);
+    }
+    assert_eq!((counts.get(Tally::Proven), counts.get(Tally::Unproven)), (3, 0));
+}
+
 #[test]
 fn the_cap_of_the_allocator_fails_large_allocations() {
     cap(1 << 20);

@@ -4,6 +4,7 @@
 use super::class::{Block, Taken, Taking};
 use super::coverage;
 use super::order::{Place, Sums};
+use super::reference_derivative::ReferenceDerivative;
 use super::uses::WHOLE;
 use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
@@ -11,6 +12,7 @@ use crate::check::report::Disagreement;
 use autobatch_ir::graph::ParamArg;
 use autobatch_ir::id::{NodeId, ParamId, SigId};
 use autobatch_ir::plan::{Reduction, ReductionPart, StepOperand, StoreId, StoreKind};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// The blocks that reductions take.
@@ -20,6 +22,8 @@ struct Blocks {
     numbers: BTreeMap<(SigId, Block), u32>,
     /// The class of each block by number, and the reduction that took it first.
     origins: Vec<(u32, Taking)>,
+    /// By number, all blocks that contribute the same as the block on all probes, itself included; computed at first use.
+    equals: Vec<OnceCell<Vec<Block>>>,
     /// The block that a reduction takes from a class, by reduction, class, rows per lane and row sources.
     found: BTreeMap<(usize, u32, u32, Taken, Taken), Option<u32>>,
 }
@@ -131,8 +135,8 @@ impl Lanes<'_> {
             let find = || self.find_source(current, lane, id, class, reverse, blocks);
             let source = same.or_else(find).ok_or(Refused::Rows(lane, Some(id)))?;
             let next = match (before, *last) {
-                (Some(before), Some(last)) if before.block == source.block => {
-                    (node > last.node).then_some(Place { node, ..last })
+                (Some(before), Some(last)) if before.block == source.block && node > last.node => {
+                    Some(Place { node, ..last })
                 }
                 _ => self.next_place(sums, *last, node, source.block, reverse, blocks),
             };
@@ -143,7 +147,8 @@ impl Lanes<'_> {
         Ok(())
     }
 
-    /// The first place behind `last` in the sum at which a block of a node may stand.
+    /// The first place behind `last` in the sum at which a block of a node may stand. Several uses may contribute the same on all
+    /// probes; the first of their places leaves the most to what follows.
     fn next_place(
         &self,
         sums: &Sums,
@@ -153,20 +158,14 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
         blocks: &Blocks,
     ) -> Option<Place> {
-        let (sig, block) = blocks.blocks[number as usize];
+        let sig = blocks.blocks[number as usize].0;
         let reference = reverse.references.get(sig)?;
         let behind = |block: &Block| {
             let numbers = &reference.uses[block.uses as usize].numbers;
             let places = numbers.iter().map(|&number| Place { signature: sums.rank(sig), number, node });
             places.into_iter().find(|place| Some(*place) > last)
         };
-        // Several uses may contribute the same on all probes.
-        let others = || {
-            let (class, taking) = blocks.origins[number as usize];
-            let others = reverse.classes[class as usize].class.blocks(reference, taking);
-            others.iter().filter_map(behind).min()
-        };
-        behind(&block).or_else(others)
+        blocks.equal_to(number, reverse, reference).iter().filter_map(behind).min()
     }
 
     /// Returns the input of a lane from a node, if it is part of a contribution to the parameter.
@@ -318,10 +317,7 @@ impl Lanes<'_> {
         let taken = |number: &u32| blocks_taken.blocks[*number as usize].1;
         let first = coverage::incomplete(reference, blocks.iter().map(taken), trained)?;
         // Several uses may contribute the same on all probes. Then another assignment of the rows may be complete.
-        let candidates = |number: &u32| {
-            let (class, taking) = blocks_taken.origins[*number as usize];
-            reverse.classes[class as usize].class.blocks(reference, taking)
-        };
+        let candidates = |number: &u32| blocks_taken.equal_to(*number, reverse, reference).to_vec();
         let choices: Vec<Vec<Block>> = blocks.iter().map(candidates).collect();
         (!coverage::is_assignable(reference, &choices, trained)).then_some(first)
     }
@@ -334,7 +330,16 @@ impl Blocks {
         if number == next {
             self.blocks.push((sig, block));
             self.origins.push(origin);
+            self.equals.push(OnceCell::new());
         }
         number
+    }
+
+    /// All blocks that contribute the same as a block on all probes, itself included.
+    fn equal_to(&self, number: u32, reverse: &Reverse<'_>, reference: &ReferenceDerivative) -> &[Block] {
+        self.equals[number as usize].get_or_init(|| {
+            let (class, taking) = self.origins[number as usize];
+            reverse.classes[class as usize].class.blocks(reference, taking)
+        })
     }
 }
