@@ -11,7 +11,8 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis over the values with about `intervals` intervals. It starts at 0 if no value is negative.
+    /// An axis over the values with about `intervals` intervals. It starts at 0, unless a value is negative or all lie
+    /// in its upper half, where it would hide their differences.
     pub fn of(values: impl Iterator<Item = f64>, intervals: usize) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite())
@@ -19,7 +20,7 @@ impl Axis {
         if low > high {
             return Self { low: 0.0, high: 1.0, step: 0.5 };
         }
-        let low = low.min(0.0);
+        let low = if low > high / 2.0 && low < high { low } else { low.min(0.0) };
         let high = if high > low { high } else { low + 1.0 };
         let step = round_step((high - low) / intervals.max(1) as f64);
         Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
@@ -61,11 +62,17 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_start_at_zero() {
-        assert_eq!(labels(&[51.0, 92.0]), ["0", "50", "100"]);
+        assert_eq!(labels(&[45.0, 92.0]), ["0", "50", "100"]);
         assert_eq!(labels(&[0.56, 2.13]), ["0", "1", "2", "3"]);
         assert_eq!(labels(&[0.2, 0.775]), ["0.0", "0.2", "0.4", "0.6", "0.8"]);
         assert_eq!(labels(&[-0.1, 0.775]), ["-0.5", "0.0", "0.5", "1.0"]);
         assert_eq!(labels(&[0.002]), ["0.0000", "0.0005", "0.0010", "0.0015", "0.0020"]);
+    }
+
+    #[test]
+    fn near_values_have_an_axis_of_their_own() {
+        assert_eq!(labels(&[91.2, 94.6]), ["91", "92", "93", "94", "95"]);
+        assert_eq!(labels(&[0.56, 0.61]), ["0.56", "0.58", "0.60", "0.62"]);
     }
 
     #[test]

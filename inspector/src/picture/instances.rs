@@ -1,10 +1,10 @@
-//! Picture of small instances: each is drawn by itself, and colours and numbers are batches.
+//! Picture of small instances: each is drawn by itself, colours are batches, and numbers are their steps in the plan.
 //!
 //! The nodes of an instance stand in rows by their height: a node stands above everything that it reads. Nodes of one
 //! colour are computed together, whatever instance they belong to. The legend lists the batches in order.
 
 use super::graph::operand_nodes;
-use super::svg::{Anchor, INK, SOFT, Svg, WASH, colour, escaped};
+use super::svg::{Anchor, INK, SOFT, Svg, WASH, colour, escaped, ink_on};
 use crate::steps::{Kinds, computing};
 use crate::text::{count, plural};
 use autobatch_ir::graph::GraphData;
@@ -56,7 +56,8 @@ pub fn instances(graph: &GraphData, plan: &Plan) -> String {
     let title = format!("{instances}, {} in {batches}", plural(rows, "node"));
     svg.styled_text([MARGIN, 32.0], 18.0, INK, Anchor::Start, r#"font-weight="bold""#, &title);
     let more = if hidden == 0 { String::new() } else { format!("; {hidden} more not drawn") };
-    let note = format!("nodes of one colour and number are one batch{more}");
+    let note =
+        format!("nodes of one colour and number are one batch; the number is its step in the plan{more}");
     svg.text([MARGIN, 54.0], 12.0, SOFT, Anchor::Start, &note);
     let [width, bottom] = place(&mut svg, graph, plan, &drawings);
     let bottom = legend(&mut svg, plan, &steps, width, bottom + 30.0);
@@ -160,9 +161,14 @@ fn draw(svg: &mut Svg, graph: &GraphData, plan: &Plan, drawing: &Drawing, [left,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{RADIUS}\" fill=\"{}\"><title>{tip}</title></circle>",
             colour(dot.batch)
         ));
-        let number = (dot.batch + 1).to_string();
-        svg.styled_text([x, y + 4.0], 11.0, "#ffffff", Anchor::Middle, r#"font-weight="bold""#, &number);
+        number(svg, [x, y + 4.0], 11.0, step, dot.batch);
     }
+}
+
+/// Writes the number of a step into the circle of its batch.
+fn number(svg: &mut Svg, at: [f64; 2], size: f64, step: usize, batch: usize) {
+    let bold = r#"font-weight="bold""#;
+    svg.styled_text(at, size, ink_on(batch), Anchor::Middle, bold, &step.to_string());
 }
 
 /// Lists the batches. Returns the lower edge.
@@ -178,9 +184,7 @@ fn legend(svg: &mut Svg, plan: &Plan, steps: &[usize], width: f64, top: f64) -> 
         }
         let fill = colour(batch);
         svg.raw(&format!("<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"10\" fill=\"{fill}\"/>", x + 10.0, y - 4.0));
-        let number = (batch + 1).to_string();
-        let bold = r#"font-weight="bold""#;
-        svg.styled_text([x + 10.0, y], 10.0, "#ffffff", Anchor::Middle, bold, &number);
+        number(svg, [x + 10.0, y], 10.0, step, batch);
         svg.text([x + 26.0, y], 12.0, INK, Anchor::Start, &text);
         x += needed;
     }

@@ -110,9 +110,23 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// The colour of a number. Every further ten colours are lighter.
+/// Share of white in the second and third ten colours.
+const LIGHTER: f64 = 0.3;
+/// Number of shades of each colour of the palette.
+const SHADES: usize = 3;
+
+/// The colour of a number. The second and third ten colours are lighter; then the colours repeat.
 pub fn colour(number: usize) -> String {
-    lighter(PALETTE[number % PALETTE.len()], (number / PALETTE.len()) as f64 * 0.3)
+    lighter(PALETTE[number % PALETTE.len()], shade(number) as f64 * LIGHTER)
+}
+
+/// The colour of text on the colour of a number.
+pub fn ink_on(number: usize) -> &'static str {
+    if shade(number) == 0 { "#ffffff" } else { INK }
+}
+
+fn shade(number: usize) -> usize {
+    number / PALETTE.len() % SHADES
 }
 
 /// A colour mixed with a share of white, 0 to 1.
