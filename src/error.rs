@@ -296,6 +296,12 @@ mod tests {
         assert_eq!(format!("{error:?}"), error.to_string());
         assert!(format!("{error:?}").starts_with("affine: "), "{error:?}");
 
+        let g = session.graph();
+        let line = line!() + 1;
+        let list = g.list([g.input(&[1.0; 3])]);
+        let error = session.value(list).expect_err("a list has no row").to_string();
+        assert!(error.contains(&format!("src/error.rs:{line}:")) && error.contains("is a list"), "{error}");
+
         let missing = std::path::Path::new("no/such/folder/file.safetensors");
         let error: Error = crate::train::read_weights(missing, session.module()).expect_err("no file").into();
         assert!(error.source().is_some());

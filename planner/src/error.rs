@@ -14,7 +14,12 @@ pub enum PlanError {
     /// The graph has no such value.
     NoValue(ValueId),
     /// A wanted value is a list, which has no storage.
-    WantedList(ValueId),
+    WantedList {
+        /// The list.
+        value: ValueId,
+        /// Where the model makes it.
+        site: String,
+    },
     /// The graph holds more rows than a plan can number.
     TooLarge,
     /// A check after a pass found that the pass broke the graph.
@@ -63,7 +68,9 @@ impl fmt::Display for PlanError {
             Self::NoValue(value) => {
                 write!(f, "the graph has no value {value}; ask for values of the graph itself")
             }
-            Self::WantedList(value) => write!(f, "{value} is a list; ask for its elements or a fold of it"),
+            Self::WantedList { value, site } => {
+                write!(f, "{value} of {site} is a list; ask for its elements or a fold of it")
+            }
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^31 rows; plan fewer instances at once")
             }

@@ -137,7 +137,10 @@ fn find_wanted(graph: &GraphData, request: &Request<'_>, roots: &mut Vec<ValueId
         return Err(PlanError::NoValue(missing));
     }
     match roots.iter().find(|&&value| graph.type_of(value).is_list) {
-        Some(&list) => Err(PlanError::WantedList(list)),
+        Some(&value) => {
+            let site = graph.site(graph.arena.node(graph.arena.producer(value)).site).to_string();
+            Err(PlanError::WantedList { value, site })
+        }
         None => Ok(()),
     }
 }
