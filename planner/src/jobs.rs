@@ -1,7 +1,7 @@
 //! The scheduling problem of a graph, for tools outside the planner.
 //!
-//! A policy sees numbered jobs, not nodes. A tool that scores an order of another program, trains a table, or explains why two
-//! values do not share a batch needs the planner's numbers, so they come from the planner's own clustering.
+//! A policy sees numbered jobs, not nodes. Tools need the planner's numbers: to score an order of another program, to train a table,
+//! to explain why two values do not share a batch. So the numbers come from the planner's own clustering.
 
 use crate::cluster::{self, Clusters};
 use crate::context::Context;

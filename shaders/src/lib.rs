@@ -1,13 +1,21 @@
 //! WGSL templates of the GPU runtime, one for each kind of stage, and the assembly of modules from them.
 //!
-//! A template has holes: lines of the form `//~ name`, which the runtime fills. `memory` gets the bindings and the functions that access them, `numbers` the
-//! arguments of a dispatch, `thread` the element of a thread, `lane` the lane of a group, `body` the code of a stage, `shape` the constants of a
-//! tile, `epilogue` a function of the sums of products, `call` its call, and `starts`, `loads`, `puts`, `chains` and `stores` the
-//! lines per element of a tile. `thread_of_group` and `number_of_thread` identify a thread
-//! of a row. A module contains exactly the library functions that it calls (elementwise functions, products, folds of
-//! rows, noise, lists), so a driver compiles nothing that the dispatch does not need. The text is plain WGSL without
-//! extensions, except for subgroup operations as [`Joins`] selects and immediates as [`Numbers`] selects. Every
-//! template uses at most 8 storage buffers, 256 threads per group and 16 KiB of group memory, which all devices have.
+//! A template has holes: lines of the form `//~ name`, which the runtime fills.
+//!
+//! | hole | filled with |
+//! |---|---|
+//! | `memory` | the bindings, and the functions that access them |
+//! | `numbers` | the arguments of a dispatch |
+//! | `thread`, `lane` | the element of a thread, the lane of a group |
+//! | `thread_of_group`, `number_of_thread` | the thread of a row |
+//! | `body` | the code of a stage |
+//! | `shape` | the constants of a tile |
+//! | `starts`, `loads`, `puts`, `chains`, `stores` | the lines for each element of a tile |
+//! | `epilogue`, `call` | a function of the sums of products, and its call |
+//!
+//! A module contains exactly the library functions that it calls, so a driver compiles nothing that the dispatch does not need.
+//! The text is plain WGSL without extensions, except for subgroup operations as [`Joins`] selects and immediates as [`Numbers`]
+//! selects. Every template uses at most 8 storage buffers, 256 threads per group and 16 KiB of group memory, which all devices have.
 
 mod library;
 

@@ -5,8 +5,8 @@
 //! order listed, and each continues the sums of the ones before it. A runtime may cut the *store* into tiles for threads, but
 //! never cuts a sum.
 //!
-//! The graph defines that order: each element of a gradient is one chain over the uses of the parameter, ascending by the
-//! [signature](crate::graph::Signatures::compare) of the node, by the place in its body that uses the parameter, and by the
+//! The graph defines that order: each element of a gradient is one chain over the uses of the parameter. The uses ascend by the
+//! [signature](crate::graph::Signatures::compare) of the node, then by the place in its body that uses the parameter, then by the
 //! node. So the bits of a gradient are a function of the graph, whatever order the steps have. The proof compares the order.
 //!
 //! A plan may divide the nodes of its graph into *shards*, ranges of nodes. Then each shard has a chain of its own over the uses

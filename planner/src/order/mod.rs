@@ -1,8 +1,9 @@
 //! Waves and rows: the execution order of batches, the order of lanes, and the row of each result.
 //!
-//! *Needs* batches from a scheduler and the storage of every signature. *Ensures* batches sorted into waves (the wave of a batch
-//! is one after the latest wave that it reads), an order of lanes inside each batch, and a row for every result. In
-//! [`Mode::Infer`] a row is reused after the last wave that reads it, so memory follows the live values. A batch that reads a value with `.shared()` reads it in every lane.
+//! *Needs* batches from a scheduler and the storage of every signature. *Ensures* batches sorted into waves, an order of lanes inside each
+//! batch, and a row for every result. The wave of a batch is one after the latest wave that it reads. In [`Mode::Infer`] a row is
+//! reused after the last wave that reads it, so memory follows the live values. A batch that reads a value with `.shared()` reads it
+//! in every lane.
 //!
 //! *How.* Rows get numbers twice. The first pass numbers them in batch order and builds the layout problem; it is the only pass
 //! over the operands. The layout then permutes the rows. Later lookups ("which row does this lane read?") take the provisional

@@ -1,8 +1,7 @@
 //! Storage: which field of which slab holds the results of each signature.
 //!
 //! *Needs* the clusters of a graph. *Ensures* that all values that can arrive at one operand port of one signature live in one
-//! field, so that a step names one field for an operand, whatever steps wrote the rows: results that arrive at one port are
-//! unified. Results that always come together (the `h` and `c` of a cell) become fields of one slab and share a row number.
+//! field. So a step names one field for an operand, whatever steps wrote the rows. Results that always come together (the `h` and `c` of a cell) become fields of one slab and share a row number.
 //!
 //! Constants do not merge fields. A zero constant often feeds both `h` and `c` of a recurrence. If the constant merged the two
 //! fields, their rows would interleave, and a kernel that reads every `h` would read with a stride of two rows. Instead, each

@@ -1,8 +1,8 @@
 //! The folder of a run of `map`: shards, their records, and the manifest.
 //!
 //! A shard is written to a temporary file, synced and renamed, so it is whole or absent; then its *record* is written: the hashes of
-//! what was read and written. At the end the records become the manifest. A run into the folder of an interrupted or complete run
-//! takes a shard over if its record fits the input of now and the bytes of the shard, and makes it again otherwise.
+//! what was read and written. At the end the records become the manifest. The folder may hold shards of an interrupted or complete
+//! run. A shard stays if its record fits the present input and the bytes of the shard; otherwise it is made again.
 //!
 //! Several processes take shards by demand: a process claims a shard by creating a file, which only one process can.
 

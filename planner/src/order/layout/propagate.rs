@@ -1,8 +1,8 @@
 //! Order propagation: the default layout.
 //!
 //! Results of a batch lie side by side in lane order, batch after batch. The layout only chooses lane orders. The pass
-//! [`lanes_by_first_reader`] walks from the last batch to the first and orders the lanes of a batch as the first reader of its
-//! results reads them, so that this reader finds an ascending run. For sequences of unequal length this sorts by length,
+//! [`lanes_by_first_reader`] walks from the last batch to the first. The lanes of a batch get the order in which the first reader of
+//! its results reads them, so this reader finds an ascending run. For sequences of unequal length this sorts by length,
 //! descending: every step reads a prefix of the step before. A batch without readers follows its widest operand afterwards.
 //!
 //! Cost: every slot entry is visited two or three times. Only the batches without readers are sorted.

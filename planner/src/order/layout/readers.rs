@@ -3,9 +3,8 @@
 //! The walk goes from the last batch to the first. When it reaches a batch, all readers of its results have their lane orders.
 //! They left *readings* in a list of the batch, in execution order; the batch takes its lanes in the order of this list.
 //!
-//! Two batches with neighbouring results can serve one slot together, a [`Bridge`]: the first batch ends with the rows that the
-//! slot reads of it, the second begins with the rows that the slot reads of it, and the reader runs its lanes in that order. In
-//! trees, the operands of the second level are such slots: they read leaves and nodes of the first level.
+//! Two batches with neighbouring results can serve one slot together, a [`Bridge`]. The first batch ends with the rows that the
+//! slot reads of it, and the second begins with those that it reads of this one. The reader runs its lanes in that order. In trees, the operands of the second level are such slots: they read leaves and nodes of the first level.
 
 use super::problem::{Batch, LayoutProblem, Role, Slot, TOO_MANY};
 use crate::ids::{BatchId, Lane, SlotId};

@@ -1,7 +1,7 @@
 //! Attention of many queries over lists of rows, and its reverse.
 //!
-//! **Bits.** `ir::numeric::list` defines the results. A score is one chain over the elements of a key, the weights are the
-//! softmax of the row of scores, and an element of a result is one chain over the list. Scores of different keys are
+//! **Bits.** `ir::numeric::list` defines the results. A score is one chain over the elements of a key. The weights are the
+//! softmax of the row of scores. An element of a result is one chain over the list. Scores of different keys are
 //! independent, and so are queries and elements of results, so registers hold [`tiles`] of them.
 //!
 //! Neighbouring lanes mostly read one list, or each the list of the lane before with one item more or less. A block of lanes

@@ -174,8 +174,8 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Uploads the bound words and floats of a plan, as far as they are bound, but the first `uploaded` ones, and the constants and the noise
-    /// unless the arena holds them. Returns the uploaded bytes.
+    /// Uploads the words and floats of a plan that are bound, except for the first `uploaded` ones. Uploads the constants and the
+    /// noise unless the arena holds them. Returns the uploaded bytes.
     pub(super) fn upload_inputs(
         &mut self,
         gpu: &Gpu,
