@@ -1,5 +1,6 @@
 //! Tests of folds over gathered rows: every instruction set gives the bits of the definitions and writes nothing else.
 
+use super::sizes;
 use crate::kernels::{GatheredFold, Isa, gathered_fold};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::same_bits;
@@ -26,7 +27,7 @@ fn gathered_folds_match_the_definitions_bit_for_bit() {
         Some(*end)
     }));
     let items: Vec<u32> = (0..offsets[lengths.len()]).map(|at| at * at % ROWS as u32).collect();
-    for width in (1..=40).chain([63, 64, 65, 100, 128, 129, 200, 256, 500]) {
+    for width in sizes([65, 17].into_iter().chain(1..=40).chain([63, 64, 100, 128, 129, 200, 256, 500]), 6) {
         let data = field(ROWS, width);
         let row = |&number: &u32| &data[number as usize * width..][..width];
         for fold in [ListFold::Sum, ListFold::Mean, ListFold::Max] {

@@ -1,5 +1,6 @@
 //! Tests of losses of labels: every instruction set gives the bits of the definition.
 
+use super::sizes;
 use crate::kernels::{
     Isa, LabelGradient, LabelLosses, LabelResults, LabelSpace, Matrix, RowNumbers, Rows, RowsMut, RowsRun,
     Scratch,
@@ -32,7 +33,7 @@ const SIZES: [[usize; 3]; 9] = [
 
 #[test]
 fn losses_match_the_definition_bit_for_bit() {
-    for [count, width, lanes] in SIZES {
+    for [count, width, lanes] in sizes(SIZES, 4) {
         let (rows, x) = (numbers(count * width, 1), numbers(lanes * width, 2));
         let labels: Vec<u32> = (0..lanes).map(|lane| (lane * 7 % count) as u32).collect();
         for isa in Isa::available() {
@@ -73,7 +74,7 @@ fn losses_match_the_definition_bit_for_bit() {
 
 #[test]
 fn gradients_match_the_definition_bit_for_bit() {
-    for [count, width, lanes] in SIZES {
+    for [count, width, lanes] in sizes(SIZES, 4) {
         let (rows, x) = (numbers(count * width, 3), numbers(lanes * width, 4));
         let factor = |lane: usize| {
             [(lane as f32 * 0.7).cos(), 2.0 + lane as f32 * 0.01, (lane * 5 % (count + 1)) as f32]

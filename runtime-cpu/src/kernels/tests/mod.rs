@@ -11,3 +11,8 @@ mod memory;
 mod peak;
 mod rowwise;
 mod wgrad;
+
+/// All sizes of a test. Under Miri, which is thousands of times as slow as compiled code, only the first `interpreted` ones.
+fn sizes<T>(all: impl IntoIterator<Item = T>, interpreted: usize) -> impl Iterator<Item = T> {
+    all.into_iter().take(if cfg!(miri) { interpreted } else { usize::MAX })
+}

@@ -1,5 +1,6 @@
 //! Tests of row ops: every instruction set gives the bits of the definitions.
 
+use super::sizes;
 use crate::kernels::Isa;
 use crate::kernels::elementwise::{Elements, ElementsMut};
 use crate::kernels::rowwise::{RowResult, run};
@@ -69,7 +70,9 @@ fn row_ops_match_the_definitions_bit_for_bit() {
     let labelled = [Op::PickNegLogSoftmax, Op::Hinge { margin: 1.0.into() }];
     let pairs = [Op::Dot, Op::CrossEntropy, Op::KlDiv, Op::Mse, Op::Bce];
     let of_rows = || one.into_iter().chain(folds).chain([Op::ArgMax]);
-    for (width, wild) in [(1, false), (5, true), (16, false), (37, true), (100, false), (2000, true)] {
+    for (width, wild) in
+        sizes([(1, false), (5, true), (16, false), (37, true), (100, false), (2000, true)], 4)
+    {
         for op in of_rows().chain(labelled).chain(pairs) {
             check(op, 3, 1, width, wild);
         }
@@ -78,7 +81,7 @@ fn row_ops_match_the_definitions_bit_for_bit() {
     for (width, wild) in
         [(1, true), (2, false), (9, true), (16, true), (17, true), (33, false), (48, true), (49, true)]
     {
-        for lanes in [4, 16, 21, 40] {
+        for lanes in sizes([21, 4, 16, 40], 1) {
             for op in of_rows().chain(labelled) {
                 check(op, lanes, 1, width, wild);
             }
