@@ -20,7 +20,9 @@ impl Axis {
         if low > high {
             return Self { low: 0.0, high: 1.0, step: 0.5 };
         }
-        let low = if low > high / 2.0 && low < high { low } else { low.min(0.0) };
+        // Numbers that hardly differ would have ticks that their digits cannot tell apart.
+        let differ = high - low > high * 1e-6;
+        let low = if low > high / 2.0 && differ { low } else { low.min(0.0) };
         let high = if high > low { high } else { low + 1.0 };
         let step = round_step((high - low) / intervals.max(1) as f64);
         Self { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
@@ -77,7 +79,8 @@ mod tests {
 
     #[test]
     fn constant_missing_and_infinite_values_have_an_axis() {
-        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[3.0, 3.0]] {
+        let hardly = [1e6, 1e6f64.next_up()];
+        for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[3.0, 3.0], &hardly] {
             let axis = Axis::of(values.iter().copied(), 4);
             assert!(axis.low < axis.high && axis.ticks().len() >= 2, "{axis:?}");
             assert!((0.0..=1.0).contains(&axis.share(axis.low)));

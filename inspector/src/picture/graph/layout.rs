@@ -4,6 +4,7 @@ use crate::steps::computing;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::NodeId;
 use autobatch_ir::plan::Plan;
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -38,7 +39,7 @@ pub(super) struct Layout {
     pub(super) dots: Vec<Option<Dot>>,
     /// Distance between the centres of neighbouring dots.
     pub(super) pitch: f64,
-    /// The number of drawn instances.
+    /// The number of drawn instances, without the nodes that all share.
     pub(super) drawn: usize,
     /// The number of instances that are left out.
     pub(super) hidden: usize,
@@ -112,13 +113,12 @@ impl Layout {
             columns: Vec::new(),
             dots: vec![None; graph.arena.len()],
             pitch,
-            drawn: instances.len(),
+            drawn: instances.iter().filter(|instance| instance.number.is_some()).count(),
             hidden: all - instances.len(),
         };
         let bands: Vec<Vec<Vec<NodeId>>> =
             instances.iter().map(|instance| by_column(&instance.nodes, columns)).collect();
-        let line_of = layout.place_columns(&bands, columns);
-        for columns in line_of {
+        for columns in layout.place_columns(&bands, columns) {
             layout.place_line(columns, &instances, &bands);
         }
         layout
@@ -222,15 +222,18 @@ fn instances(graph: &GraphData, plan: &Plan) -> Vec<Instance> {
     found
 }
 
-/// Keeps the largest instances that fit, and the nodes that all share, in their order.
+/// Keeps at most so many of the largest instances that fit, and the nodes that all share, in their order.
 fn keep_largest(instances: &mut Vec<Instance>, most: usize) {
     let mut order: Vec<usize> = (0..instances.len()).collect();
-    order.sort_by_key(|&at| (instances[at].number.is_some(), std::cmp::Reverse(instances[at].nodes.len())));
+    order.sort_by_key(|&at| (instances[at].number.is_some(), Reverse(instances[at].nodes.len())));
     let mut is_kept = vec![false; instances.len()];
     let (mut kept, mut nodes) = (0, 0);
     for at in order {
         let more = instances[at].nodes.len();
-        if kept == 0 || kept < most && nodes + more <= MAX_NODES {
+        if instances[at].number.is_none() {
+            is_kept[at] = true;
+            nodes += more;
+        } else if kept == 0 || kept < most && nodes + more <= MAX_NODES {
             is_kept[at] = true;
             (kept, nodes) = (kept + 1, nodes + more);
         }
@@ -264,13 +267,27 @@ mod tests {
     fn the_largest_instances_are_kept_in_their_order() {
         let sizes = [(Some(0), 5), (None, 1), (Some(1), 90), (Some(2), 6), (Some(3), 70)];
         let instances = || sizes.map(|(number, nodes)| instance(number, nodes)).into_iter().collect();
-        assert_eq!(kept(instances(), 3), [None, Some(1), Some(3)]);
+        assert_eq!(kept(instances(), 2), [None, Some(1), Some(3)]);
         assert_eq!(kept(instances(), 9), [Some(0), None, Some(1), Some(2), Some(3)]);
     }
 
     #[test]
     fn an_instance_beyond_the_limit_of_nodes_is_kept_alone() {
         assert_eq!(kept(vec![instance(Some(0), 4), instance(Some(1), MAX_NODES + 1)], 9), [Some(1)]);
+        let shared = vec![instance(Some(0), 4), instance(None, MAX_NODES), instance(Some(1), 5)];
+        assert_eq!(kept(shared, 9), [None, Some(1)]);
         assert_eq!(kept(Vec::new(), 9), []);
+    }
+
+    #[test]
+    fn columns_continue_in_further_lines() {
+        let (lines, columns, dots) = (Vec::new(), Vec::new(), Vec::new());
+        let mut layout = Layout { lines, columns, dots, pitch: 13.0, drawn: 1, hidden: 0 };
+        let lines = layout.place_columns(&[vec![vec![NodeId::new(0)]; 300]], 300);
+        assert!(lines.len() > 1 && lines.iter().cloned().flatten().eq(0..300), "{lines:?}");
+        for line in lines {
+            assert_eq!(layout.columns[line.start].x, LEFT);
+            assert!(layout.columns[line.end - 1].right() <= MAX_WIDTH, "{line:?}");
+        }
     }
 }

@@ -44,7 +44,10 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
     let batches = plural(steps.len() as u64, "batch");
     let title = format!("{}: {} in {batches}", graph.module.name, plural(rows, "node"));
     svg.styled_text([24.0, 32.0], 18.0, INK, Anchor::Start, r#"font-weight="bold""#, &title);
-    let drawing = Drawing { graph, plan, steps: &steps, layout: &layout, shades: shades(plan, &steps) };
+    let kinds = Kinds::of(plan);
+    let shades = shades(&kinds, &steps);
+    let most = steps.iter().map(|(_, step)| step.rows).max().unwrap_or(1).max(1);
+    let drawing = Drawing { graph, plan, steps: &steps, layout: &layout, kinds: &kinds, shades, most };
     for line in &layout.lines {
         bands(&mut svg, line, width);
         drawing.columns(&mut svg, line);
@@ -65,7 +68,7 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
     );
     svg.text([24.0, 54.0], 12.0, SOFT, Anchor::Start, &note);
     let bottom = layout.lines.last().map_or(0.0, |line| line.bottom);
-    let end = legend(&mut svg, plan, width, bottom + 62.0);
+    let end = legend(&mut svg, plan, &kinds, width, bottom + 62.0);
     svg.finish(width, end + 10.0, &title)
 }
 
@@ -75,8 +78,11 @@ struct Drawing<'d> {
     plan: &'d Plan,
     steps: &'d [NumberedStep<'d>],
     layout: &'d Layout,
+    kinds: &'d Kinds,
     /// The colour of each column.
     shades: Vec<String>,
+    /// The size of the largest batch.
+    most: u32,
 }
 
 fn bands(svg: &mut Svg, line: &Line, width: f64) {
@@ -89,8 +95,7 @@ fn bands(svg: &mut Svg, line: &Line, width: f64) {
 }
 
 /// The colours of steps: the steps of one kernel alternate between two shades.
-fn shades(plan: &Plan, steps: &[NumberedStep<'_>]) -> Vec<String> {
-    let kinds = Kinds::of(plan);
+fn shades(kinds: &Kinds, steps: &[NumberedStep<'_>]) -> Vec<String> {
     let mut seen = vec![0usize; kinds.names().len()];
     let shade = |(number, _): &NumberedStep<'_>| {
         let kind = kinds.of_step(*number);
@@ -123,8 +128,7 @@ impl Drawing<'_> {
 
     /// Draws the histogram of a line, and the numbers of its steps below the bands.
     fn columns(&self, svg: &mut Svg, line: &Line) {
-        let most = self.steps.iter().map(|(_, step)| step.rows).max().unwrap_or(1).max(1);
-        let (base, kinds) = (line.top + HISTOGRAM, Kinds::of(self.plan));
+        let base = line.top + HISTOGRAM;
         svg.text([24.0, base - 16.0], 11.0, SOFT, Anchor::Start, "batch size");
         svg.text([24.0, base - 3.0], 9.0, SOFT, Anchor::Start, "(square root)");
         svg.text([24.0, line.bottom + 18.0], 11.0, SOFT, Anchor::Start, "step");
@@ -136,8 +140,8 @@ impl Drawing<'_> {
         for (column, placed) in line.columns.clone().zip(placed()) {
             let (number, step) = self.steps[column];
             let &Column { x, width, .. } = placed;
-            let height = ((f64::from(step.rows) / f64::from(most)).sqrt() * (HISTOGRAM - 14.0)).max(1.5);
-            let tip = escaped(&format!("step {number}: {} x {}", kinds.step_name(number), step.rows));
+            let height = ((f64::from(step.rows) / f64::from(self.most)).sqrt() * (HISTOGRAM - 14.0)).max(1.5);
+            let tip = escaped(&format!("step {number}: {} x {}", self.kinds.step_name(number), step.rows));
             let flash = flashes(self.time(column), self.time(column + 1), loop_of(self.steps.len()).0);
             svg.raw(&format!(
                 "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{INK}\" fill-opacity=\"0.08\" opacity=\"0\">{flash}</rect>",
@@ -291,7 +295,7 @@ pub(super) fn operand_nodes(graph: &GraphData, node: NodeId) -> impl Iterator<It
 }
 
 /// Draws the kernels with their colours. Returns the lower edge.
-fn legend(svg: &mut Svg, plan: &Plan, width: f64, top: f64) -> f64 {
+fn legend(svg: &mut Svg, plan: &Plan, kinds: &Kinds, width: f64, top: f64) -> f64 {
     let (mut x, mut y) = (24.0, top);
     let mut entry = |svg: &mut Svg, text: &str, paint: &dyn Fn(&mut Svg, f64, f64)| {
         let needed = 30.0 + text.chars().count() as f64 * 7.2 + 18.0;
@@ -304,7 +308,6 @@ fn legend(svg: &mut Svg, plan: &Plan, width: f64, top: f64) -> f64 {
         y
     };
     let mut last = top;
-    let kinds = Kinds::of(plan);
     let computes = |kind: &usize| !kinds.kernel(plan, *kind).source;
     for kind in (0..kinds.names().len()).filter(computes) {
         let rows: u64 = kinds.steps(plan, kind).map(|(_, step)| u64::from(step.rows)).sum();
