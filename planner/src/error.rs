@@ -17,8 +17,8 @@ pub enum PlanError {
     WantedList {
         /// The list.
         value: ValueId,
-        /// Where the model makes it.
-        site: String,
+        /// Where the model makes it. Graphs from files may not say.
+        site: Option<String>,
     },
     /// The graph holds more rows than a plan can number.
     TooLarge,
@@ -69,7 +69,11 @@ impl fmt::Display for PlanError {
                 write!(f, "the graph has no value {value}; ask for values of the graph itself")
             }
             Self::WantedList { value, site } => {
-                write!(f, "{value} of {site} is a list; ask for its elements or a fold of it")
+                write!(f, "{value}")?;
+                if let Some(site) = site {
+                    write!(f, " of {site}")?;
+                }
+                f.write_str(" is a list; ask for its elements or a fold of it")
             }
             Self::TooLarge => {
                 f.write_str("the graph holds more than 2^31 rows; plan fewer instances at once")

@@ -138,7 +138,8 @@ fn find_wanted(graph: &GraphData, request: &Request<'_>, roots: &mut Vec<ValueId
     }
     match roots.iter().find(|&&value| graph.type_of(value).is_list) {
         Some(&value) => {
-            let site = graph.site(graph.arena.node(graph.arena.producer(value)).site).to_string();
+            let site = graph.site(graph.arena.node(graph.arena.producer(value)).site);
+            let site = (!site.file.is_empty()).then(|| site.to_string());
             Err(PlanError::WantedList { value, site })
         }
         None => Ok(()),
